@@ -204,7 +204,7 @@ at::TensorOptions Call::options(const Result& result) const {
 
 Tensor Call::empty(const Result& result) const {
   c10::SymDimVector sizes = shape(result);
-  if (!result.steps_first) return at::empty_symint(sizes, options(result));
+  if (!result.steps_first || batch_.empty()) return at::empty_symint(sizes, options(result));
   const auto steps = static_cast<std::int64_t>(batch_.size());
   std::rotate(sizes.begin(), sizes.begin() + steps, sizes.begin() + steps + 1);
   return at::empty_symint(sizes, options(result)).movedim(0, steps);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -68,45 +70,69 @@ RigidScene scene_of(at::TensorList x, std::int64_t first, std::int64_t bodies, a
   return scene;
 }
 
-// A RigidScene as a class of TorchScript, with the functions of the scene as its methods. A state is the list of its
-// four tensors.
+// A RigidScene with options as a class of TorchScript, with the functions of the scene as its methods. A state is the
+// list of its four tensors.
 struct SceneClass : torch::CustomClassHolder {
   SceneClass(const TensorVector& x, std::int64_t bodies, const Numbers& plane_bodies, const Numbers& touches,
-             const Numbers& touch_counts, double dt)
-      : scene(scene_of(x, 0, bodies, plane_bodies, touches, touch_counts, dt)) {}
-
-  RigidScene scene;
-};
-
-// The options of a rollout as a class of TorchScript.
-struct OptionsClass : torch::CustomClassHolder {
-  OptionsClass(const std::string& formulation, std::int64_t substeps, std::optional<double> bounce_threshold,
-               double stabilization, std::int64_t directions, double angle, double kappa, const std::string& ties,
-               std::optional<double> tolerance, double sigma, double beta) {
+             const Numbers& touch_counts, double dt, const std::string& formulation, std::int64_t substeps,
+             std::optional<double> bounce_threshold, double stabilization, std::int64_t directions, double angle,
+             double kappa, const std::string& ties, std::optional<double> tolerance, double sigma, double beta)
+      : scene(scene_of(x, 0, bodies, plane_bodies, touches, touch_counts, dt)) {
     ops::kInSchema<RigidOptions>.access(options) =
         std::tuple(ops::enumerator_named<RigidFormulation>("formulation", formulation), substeps, bounce_threshold,
                    stabilization, directions, angle, kappa, ties, tolerance, sigma, beta);
   }
 
+  std::shared_ptr<const PreparedScene> prepared() {
+    const std::lock_guard lock(mutex);
+    if (!last || !last->is_current()) {
+      last = std::make_shared<const PreparedScene>(scene, options, std::nullopt, /*keeps=*/true);
+    }
+    return last;
+  }
+
+  RigidScene scene;
   RigidOptions options;
+
+ private:
+  std::mutex mutex;
+  std::shared_ptr<const PreparedScene> last;
 };
 
 using Scene = c10::intrusive_ptr<SceneClass>;
-using Options = c10::intrusive_ptr<OptionsClass>;
+
+RigidState state_of(const TensorVector& state) { return ops::from_list<RigidState>("state", state); }
+
+TensorVector list_of(const RigidSolution& x) {
+  const RigidState& next = x.next;
+  return {next.position, next.orientation, next.velocity, next.angular_velocity, x.gamma, x.status, x.iterations};
+}
+
+// feedback: K and the tensors of the reference, or nothing.
+TensorVector simulate_scene(const Scene& self, const TensorVector& state, const Tensor& u,
+                            const TensorVector& feedback) {
+  std::optional<Feedback<RigidState>> closed;
+  if (!feedback.empty()) closed = ops::from_list<Feedback<RigidState>>("feedback", feedback);
+  return list_of(simulate(state_of(state), u, *self->prepared(), closed));
+}
+
+TensorVector step_scene(const Scene& self, const TensorVector& state, const Tensor& u) {
+  return list_of(simulate(state_of(state), u.unsqueeze(0), *self->prepared(), std::nullopt, /*is_step=*/true));
+}
 
 auto certify_scene(const Scene& self, const TensorVector& state, const Tensor& u, const TensorVector& rollout,
-                   const Options& options, double tolerance) {
-  return ops::values_of(certify_rollout(ops::from_list<RigidState>("state", state), u, self->scene, options->options,
+                   double tolerance) {
+  return ops::values_of(certify_rollout(state_of(state), u, self->scene, self->options,
                                         ops::from_list<RigidSolution>("rollout", rollout), tolerance));
 }
 
 auto contacts_of_scene(const Scene& self, const TensorVector& state) {
-  return ops::values_of(contacts(ops::from_list<RigidState>("state", state), self->scene));
+  return ops::values_of(contacts(state_of(state), self->scene));
 }
 
 template <auto convert>
-auto with_velocities(const Scene& self, const TensorVector& state, const Tensor& u, const Options& options) {
-  return ops::values_of(convert(ops::from_list<RigidState>("state", state), u, self->scene, options->options));
+auto with_velocities(const Scene& self, const TensorVector& state, const Tensor& u) {
+  return ops::values_of(convert(state_of(state), u, self->scene, self->options));
 }
 
 // x: the four tensors of the state, u, and those of the scene.
@@ -131,7 +157,7 @@ RigidSolution roll_out_scene(const TensorVector& x, std::int64_t bodies, const N
       known->push_back({number(0), number(1), number(2) != 0 ? Other::kPlane : Other::kBall, number(3), number(4)});
     }
   }
-  return simulate({x[0], x[1], x[2], x[3]}, x[4], scene, step_text(scene, options, known), options.substeps, feedback);
+  return simulate({x[0], x[1], x[2], x[3]}, x[4], PreparedScene(scene, options, known), feedback);
 }
 
 // The same of lists of the parts of bodies and of fixed planes that touch all of them, as files of models call it.
@@ -175,9 +201,7 @@ std::vector<std::vector<std::int64_t>> pairs_of_scene(const Scene& self) {
   return pairs;
 }
 
-Tensor energy_of_scene(const Scene& self, const TensorVector& state) {
-  return energy(ops::from_list<RigidState>("state", state), self->scene);
-}
+Tensor energy_of_scene(const Scene& self, const TensorVector& state) { return energy(state_of(state), self->scene); }
 
 Tensor mass_matrix_of_scene(const Scene& self) { return mass_matrix(self->scene); }
 
@@ -200,11 +224,12 @@ LCP_LIBRARY_FRAGMENT(library) {
                          "_roll_out_scene(x, bodies, plane_bodies, touches, touch_counts, pairs, dt, options, "
                          "feedback)");
 
-  library.class_<OptionsClass>("RigidOptions")
-      .def(torch::init<std::string, std::int64_t, std::optional<double>, double, std::int64_t, double, double,
-                       std::string, std::optional<double>, double, double>());
   library.class_<SceneClass>("RigidScene")
-      .def(torch::init<TensorVector, std::int64_t, Numbers, Numbers, Numbers, double>())
+      .def(torch::init<TensorVector, std::int64_t, Numbers, Numbers, Numbers, double, std::string, std::int64_t,
+                       std::optional<double>, double, std::int64_t, double, double, std::string, std::optional<double>,
+                       double, double>())
+      .def("simulate", &simulate_scene)
+      .def("step", &step_scene)
       .def("at_mid_steps", &with_velocities<&at_mid_steps>)
       .def("at_samples", &with_velocities<&at_samples>)
       .def("certify", &certify_scene)

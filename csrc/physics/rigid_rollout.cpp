@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -32,41 +33,19 @@ constexpr std::size_t kGamma = kStateParts, kStatus = kGamma + 4, kIterations = 
 // The square of the length of a plane's normal may differ from 1 by this much: a normal of four digits is accepted.
 constexpr double kUnitLength = 1e-4;
 
-// Throws where the normal of a plane is not of length 1 and can be read, else returns NaN for it, [...].
+// Throws where the normal of a plane is not of length 1 and can be read. Returns 0, [...], or NaN where it is not; it
+// is undefined where the length is known to be 1.
 Tensor checked_length(const Tensor& normal) {
   const c10::NoGradGuard no_grad;
   if (normal.dim() == 1 && normal.device().is_cpu() && normal.scalar_type() == at::kDouble && can_read(normal)) {
     const auto x = normal.accessor<double, 1>();  // operators of tensors would take longer than a step
-    if (std::abs(x[0] * x[0] + x[1] * x[1] + x[2] * x[2] - 1) <= kUnitLength) return at::zeros({}, at::kDouble);
+    if (std::abs(x[0] * x[0] + x[1] * x[1] + x[2] * x[2] - 1) <= kUnitLength) return {};
   }
   const Tensor square = normal.square().sum(-1), all = without_transforms(square);
   const auto fits = [](const Tensor& x) { return (x - 1).abs() <= kUnitLength; };
   TORCH_CHECK(!can_read(all) || fits(all).all().item<bool>(), "the normal of a plane must have length 1; got ",
               all.sqrt());
   return at::where(fits(square), 0, std::numeric_limits<double>::quiet_NaN());
-}
-
-// u, [rows, batch..., B, 6], with NaN for the elements of which a parameter is out of its range: a body in flight does
-// not read those of its contacts.
-Tensor checked_inputs(Tensor u, const RigidScene& scene, const RigidOptions& options) {
-  const auto check = [&](const Tensor& parameter, const Tensor& in_range, std::int64_t core_dims) {
-    if (in_range.is_same(parameter)) return;
-    u = refused_where_nan(core_dims == 0 ? in_range : in_range.sum(-1), u, 2);
-  };
-  for (const RigidBody& body : scene.bodies) {
-    check(body.mass, positive_or_nan(body.mass), 0);
-    check(body.radii, nonnegative_or_nan(body.radii), 1);
-    if (body.drag.defined()) check(body.drag, nonnegative_or_nan(body.drag), 0);
-  }
-  for (const Plane& plane : scene.planes) u = refused_where_nan(checked_length(plane.normal), u, 2);
-  check(scene.mu, nonnegative_or_nan(scene.mu), 1);
-  if (options.formulation == RigidFormulation::kCompliant) {
-    check(scene.stiffness, positive_or_nan(scene.stiffness), 1);
-    check(scene.dissipation, nonnegative_or_nan(scene.dissipation), 1);
-  } else {
-    check(scene.restitution, share_or_nan(scene.restitution), 1);
-  }
-  return u;
 }
 
 std::int64_t count_of(const std::vector<RigidBody>& bodies) { return static_cast<std::int64_t>(bodies.size()); }
@@ -83,6 +62,40 @@ Tensor expanded_to(const Tensor& x, SymShape shape, std::initializer_list<c10::S
   return x.expand_symint(shape);
 }
 
+// u, [rows, ..., B, 6], or where a parameter is out of its range [rows, batch..., B, 6] with NaN for the elements of
+// which it is: a body in flight does not read those of its contacts.
+Tensor checked_inputs(const Tensor& u, SymShape batch, const RigidScene& scene, const RigidOptions& options) {
+  Tensor checked = u;
+  const auto refuse = [&](const Tensor& nan) {
+    if (checked.is_same(u)) {
+      const auto dims = static_cast<std::int64_t>(batch.size());
+      for (std::int64_t k = u.dim() - 3; k < dims; ++k) checked = checked.unsqueeze(1);
+      batch.insert(batch.begin(), u.sym_size(0));
+      checked = expanded_to(checked, batch, {u.sym_size(-2), 6});
+    }
+    checked = refused_where_nan(nan, checked, 2);
+  };
+  const auto check = [&](const Tensor& parameter, const Tensor& in_range, std::int64_t core_dims) {
+    if (!in_range.is_same(parameter)) refuse(core_dims == 0 ? in_range : in_range.sum(-1));
+  };
+  for (const RigidBody& body : scene.bodies) {
+    check(body.mass, positive_or_nan(body.mass), 0);
+    check(body.radii, nonnegative_or_nan(body.radii), 1);
+    if (body.drag.defined()) check(body.drag, nonnegative_or_nan(body.drag), 0);
+  }
+  for (const Plane& plane : scene.planes) {
+    if (const Tensor length = checked_length(plane.normal); length.defined()) refuse(length);
+  }
+  check(scene.mu, nonnegative_or_nan(scene.mu), 1);
+  if (options.formulation == RigidFormulation::kCompliant) {
+    check(scene.stiffness, positive_or_nan(scene.stiffness), 1);
+    check(scene.dissipation, nonnegative_or_nan(scene.dissipation), 1);
+  } else {
+    check(scene.restitution, share_or_nan(scene.restitution), 1);
+  }
+  return checked;
+}
+
 // Tensors [..., k_i] one behind another, [..., sum of k_i].
 Tensor joined(const Tensors& parts) {
   if (parts.size() == 1) return parts.front();
@@ -94,46 +107,15 @@ Tensor joined(const Tensors& parts) {
   return at::cat(whole, -1);
 }
 
-// The inputs of the operator, in float64. What the formulation does not read is 0.
-Tensors packed(const RigidState& state, const Tensor& u, const RigidScene& scene, std::int64_t pairs,
-               bool is_compliant) {
-  const auto number = [](const Tensor& x) { return x.to(at::kDouble); };
-  const auto flat = [&](const Tensor& x) { return number(x).flatten(-2); };
-  const auto zeros = [&](std::int64_t size) { return at::zeros({size}, state.position.options().dtype(at::kDouble)); };
-  Tensors mass, inertia, centers, radii, drag, normals, offsets;
-  for (const RigidBody& body : scene.bodies) {
-    mass.push_back(number(body.mass).unsqueeze(-1));
-    inertia.push_back(flat(body.inertia));
-    centers.push_back(flat(body.centers));
-    radii.push_back(number(body.radii));
-    drag.push_back(body.drag.defined() ? number(body.drag).unsqueeze(-1) : zeros(1));
-  }
-  for (const Plane& plane : scene.planes) {
-    normals.push_back(number(plane.normal));
-    offsets.push_back(number(plane.offset).unsqueeze(-1));
-  }
-  const auto of_pairs = [&](const Tensor& x) { return expanded_to(number(x), common({}, x, 1), {pairs}); };
-  const Tensor none = zeros(pairs);
-  Tensors all(kInputs);
-  all[kMass] = joined(mass);
-  all[kInertia] = joined(inertia);
-  all[kDrag] = joined(drag);
-  all[kCenters] = joined(centers);
-  all[kRadii] = joined(radii);
-  all[kNormals] = normals.empty() ? zeros(0) : joined(normals);
-  all[kOffsets] = offsets.empty() ? zeros(0) : joined(offsets);
-  all[kGravity] = number(scene.gravity);
-  all[kMu] = of_pairs(scene.mu);
-  all[kRestitution] = is_compliant ? none : of_pairs(scene.restitution);
-  all[kStiffness] = is_compliant ? of_pairs(scene.stiffness) : none;
-  all[kDissipation] = is_compliant ? of_pairs(scene.dissipation) : none;
-  std::fill(all.begin() + kMassCenter, all.end(), zeros(0));
-  all[kFirst + kPosition] = flat(state.position);
-  all[kFirst + kOrientation] = flat(state.orientation);
-  all[kFirst + kVelocity] = flat(state.velocity);
-  all[kFirst + kAngularVelocity] = flat(state.angular_velocity);
-  all[kForces] = number(u).movedim(0, -3).flatten(-2);
-  return all;
+Tensor number(const Tensor& x) { return x.scalar_type() == at::kDouble ? x : x.to(at::kDouble); }
+
+// How many dimensions of the tensors of a scene a parameter reads, in the order of rigid::Parameter.
+constexpr std::array<std::int64_t, kParameters> kCoreDims = {0, 2, 0, 2, 1, 1, 0, 1, 1, 1, 1, 1};
+
+// x, with its last dimensions, `count` of them, as one.
+Tensor as_vector(const Tensor& x, std::int64_t count) {
+  if (count == 1) return x;
+  return count == 0 ? x.unsqueeze(-1) : x.dim() == 2 && x.is_contiguous() ? x.view(-1) : x.flatten(-2);
 }
 
 // What a closed loop has behind the other inputs of the operator: K, [..., T, 72 B B], whose columns are those of the
@@ -167,133 +149,7 @@ Tensor part_of(const Tensor& x, std::int64_t count, std::int64_t i) {
   return x.unflatten(-1, {count, x.size(-1) / count}).select(-2, i);
 }
 
-// The ends of the steps and their impulses for the inputs of the operator, [..., T, k].
-Tensors by_tensors(const StepText& step, const Tensors& x) {
-  TORCH_CHECK(step.counts_if("parents").empty(), "rollouts of bodies with joints have derivatives of the first order");
-  RigidScene scene = scene_of(step.text());
-  const std::vector<std::int64_t> balls = step.counts("balls");
-  const std::int64_t bodies = count_of(scene.bodies), planes = static_cast<std::int64_t>(scene.planes.size());
-  std::int64_t ball = 0;
-  for (std::int64_t i = 0; i < bodies; ++i) {
-    RigidBody& body = scene.bodies[i];
-    body.mass = x[kMass].select(-1, i);
-    body.inertia = part_of(x[kInertia], bodies, i).unflatten(-1, {3, 3});
-    body.centers = x[kCenters].narrow(-1, 3 * ball, 3 * balls[i]).unflatten(-1, {balls[i], 3});
-    body.radii = x[kRadii].narrow(-1, ball, balls[i]);
-    body.drag = x[kDrag].select(-1, i);
-    ball += balls[i];
-  }
-  for (std::int64_t h = 0; h < planes; ++h) {
-    scene.planes[h].normal = part_of(x[kNormals], planes, h);
-    scene.planes[h].offset = x[kOffsets].select(-1, h);
-  }
-  scene.gravity = x[kGravity];
-  scene.mu = x[kMu];
-  scene.restitution = x[kRestitution];
-  scene.stiffness = x[kStiffness];
-  scene.dissipation = x[kDissipation];
-  const auto of_bodies = [&](std::size_t place, std::int64_t size) { return x[place].unflatten(-1, {bodies, size}); };
-  const RigidSteps steps = step_by_step({of_bodies(kFirst + kPosition, 3), of_bodies(kFirst + kOrientation, 4),
-                                         of_bodies(kFirst + kVelocity, 3), of_bodies(kFirst + kAngularVelocity, 3)},
-                                        of_bodies(kForces, 6).movedim(-3, 0), scene, options_of(step.text()));
-  const auto flat = [](const Tensor& all) { return all.flatten(-2).movedim(0, -2); };
-  const Tensor none = flat(steps.next.position).narrow(-1, 0, 0);
-  return {flat(steps.next.position),
-          flat(steps.next.orientation),
-          flat(steps.next.velocity),
-          flat(steps.next.angular_velocity),
-          none,
-          none,
-          steps.gamma.movedim(0, -2)};
-}
-
-const ops::RegisterByTensors registered("rigid", by_tensors);
-
-// u, expanded to [rows, batch..., B, 6]. Throws where a shape does not fit.
-Tensor checked_forces(const RigidState& state, const Tensor& u, const RigidScene& scene, const RigidOptions& options,
-                      std::int64_t pairs) {
-  const std::int64_t bodies = count_of(scene.bodies);
-  SymShape batch = checked_batch(scene, options, pairs);
-  const auto add = [&](const char* name, const Tensor& x, std::int64_t size) {
-    TORCH_CHECK(x.dim() >= 2 && x.sym_size(-2) == bodies && x.sym_size(-1) == size, name, " must be [..., ", bodies,
-                ", ", size, "]; got ", x.sym_sizes());
-    batch = common(batch, x, 2);
-  };
-  add("position", state.position, 3);
-  add("orientation", state.orientation, 4);
-  add("velocity", state.velocity, 3);
-  add("angular_velocity", state.angular_velocity, 3);
-  TORCH_CHECK(u.dim() >= 3 && u.sym_size(-2) == bodies && u.sym_size(-1) == 6, "u must be [rows, ..., ", bodies,
-              ", 6]; got ", u.sym_sizes());
-  TORCH_CHECK(u.sym_size(0) >= 1, "a rollout must have at least one step; got ", u.sym_sizes());
-  batch = at::infer_size_symdimvector(batch, u.sym_sizes().slice(1, u.dim() - 3));
-  Tensor wide = u.to(state.velocity.scalar_type());
-  for (std::int64_t k = u.dim() - 3; k < static_cast<std::int64_t>(batch.size()); ++k) wide = wide.unsqueeze(1);
-  batch.insert(batch.begin(), u.sym_size(0));
-  return expanded_to(wide, batch, {bodies, 6});
-}
-
-Tensors list_of(const RigidState& state, const Tensor& u, const RigidScene& scene) {
-  Tensors all = {state.position, state.orientation, state.velocity, state.angular_velocity, u, scene.gravity, scene.mu};
-  for (const RigidBody& body : scene.bodies) {
-    all.insert(all.end(), {body.mass, body.inertia, body.centers, body.radii, body.drag});
-  }
-  for (const Plane& plane : scene.planes) all.insert(all.end(), {plane.normal, plane.offset});
-  all.insert(all.end(), {scene.restitution, scene.stiffness, scene.dissipation});
-  all.erase(std::remove_if(all.begin(), all.end(), [](const Tensor& x) { return !x.defined(); }), all.end());
-  return all;
-}
-
-}  // namespace
-}  // namespace scene_rollout
-
-using namespace scene_rollout;  // NOLINT(google-build-using-namespace): of this file
-
-void add_options(double dt, const RigidOptions& options, StepWriter& writer) {
-  writer.add("formulation", ops::kInSchema<RigidFormulation>.at(static_cast<std::size_t>(options.formulation)))
-      .add("dt", dt)
-      .add("bounce_threshold", options.bounce_threshold)
-      .add("stabilization", options.stabilization)
-      .add("tolerance", options.tolerance.value_or(RigidOptions::kTolerance))
-      .add("ties", std::string_view(options.ties));
-  if (options.formulation == RigidFormulation::kPolyhedral) {
-    writer.add("directions", options.directions.count).add("angle", options.directions.angle);
-  }
-  if (options.formulation == RigidFormulation::kCompliant) {
-    writer.add("sigma", options.regularization.sigma).add("beta", options.regularization.beta);
-  }
-  if (options.kappa != 0) writer.add("kappa", options.kappa);
-}
-
-std::string step_text(const RigidScene& scene, const RigidOptions& options,
-                      const std::optional<std::vector<ContactPair>>& known) {
-  check_scene(scene, options);
-  StepWriter writer("rigid");
-  add_options(scene.dt, options, writer);
-  std::vector<std::int64_t> balls, plane_bodies, touches, touch_counts, pairs, first_ball = {0};
-  for (const RigidBody& body : scene.bodies) {
-    balls.push_back(body.radii.sym_size(-1).guard_int(__FILE__, __LINE__));
-    first_ball.push_back(first_ball.back() + balls.back());
-  }
-  for (const Plane& plane : scene.planes) {
-    plane_bodies.push_back(plane.body);
-    touch_counts.push_back(static_cast<std::int64_t>(plane.touches.size()));
-    touches.insert(touches.end(), plane.touches.begin(), plane.touches.end());
-  }
-  for (const ContactPair& pair : known ? *known : contact_pairs(scene)) {
-    const bool is_plane = pair.other == ContactPair::Other::kPlane;
-    const std::int64_t behind = is_plane ? 0 : static_cast<std::int64_t>(scene.planes.size());
-    pairs.insert(pairs.end(), {pair.body, first_ball[pair.body] + pair.ball, pair.other_body,
-                               behind + (is_plane ? 0 : first_ball[pair.other_body]) + pair.index});
-  }
-  return writer.add("balls", balls)
-      .add("plane_bodies", plane_bodies)
-      .add("touch_counts", touch_counts)
-      .add("touches", touches)
-      .add("pairs", pairs)
-      .text();
-}
-
+// The scene of a text with `bodies`, without other tensors, and its options.
 RigidScene scene_of(std::string_view text) {
   const StepText step(text);
   RigidScene scene;
@@ -326,50 +182,244 @@ RigidOptions options_of(std::string_view text) {
   return options;
 }
 
-RigidSteps roll_out(const RigidState& state, const Tensor& u, const RigidScene& scene, const std::string& step,
-                    const Tensors& feedback) {
-  const StepText text(step);
-  const bool is_compliant = text.word("formulation") == "compliant";
-  const auto pairs = static_cast<std::int64_t>(text.counts("pairs").size() / 4);
-  const Tensors results = ops::roll_out(step, packed(state, u, scene, pairs, is_compliant), feedback);
-  const at::ScalarType dtype = state.velocity.scalar_type();
-  const std::int64_t bodies = count_of(scene.bodies);
-  const auto of_bodies = [&](std::size_t k, std::int64_t size) {
-    return results[k].to(dtype).movedim(-2, 0).unflatten(-1, {bodies, size});
-  };
-  return {{of_bodies(0, 3), of_bodies(1, 4), of_bodies(2, 3), of_bodies(3, 3)},
-          results[kGamma].to(dtype).movedim(-2, 0),
-          results[kStatus].movedim(-1, 0),
-          results[kIterations].movedim(-1, 0)};
+// The ends of the steps and their impulses for the inputs of the operator, [..., T, k].
+Tensors by_tensors(const StepText& step, const Tensors& x) {
+  RigidScene scene = scene_of(step.text());
+  const std::vector<std::int64_t> balls = step.counts("balls");
+  const std::int64_t bodies = count_of(scene.bodies), planes = static_cast<std::int64_t>(scene.planes.size());
+  std::int64_t ball = 0;
+  for (std::int64_t i = 0; i < bodies; ++i) {
+    RigidBody& body = scene.bodies[i];
+    body.mass = x[kMass].select(-1, i);
+    body.inertia = part_of(x[kInertia], bodies, i).unflatten(-1, {3, 3});
+    body.centers = x[kCenters].narrow(-1, 3 * ball, 3 * balls[i]).unflatten(-1, {balls[i], 3});
+    body.radii = x[kRadii].narrow(-1, ball, balls[i]);
+    body.drag = x[kDrag].select(-1, i);
+    ball += balls[i];
+  }
+  for (std::int64_t h = 0; h < planes; ++h) {
+    scene.planes[h].normal = part_of(x[kNormals], planes, h);
+    scene.planes[h].offset = x[kOffsets].select(-1, h);
+  }
+  scene.gravity = x[kGravity];
+  scene.mu = x[kMu];
+  scene.restitution = x[kRestitution];
+  scene.stiffness = x[kStiffness];
+  scene.dissipation = x[kDissipation];
+  const auto of_bodies = [&](Place place, std::int64_t size) { return x[place].unflatten(-1, {bodies, size}); };
+  const RigidSteps steps = step_by_step(
+      {of_bodies(kPosition, 3), of_bodies(kOrientation, 4), of_bodies(kVelocity, 3), of_bodies(kAngularVelocity, 3)},
+      of_bodies(kForces, 6).movedim(-3, 0), scene, options_of(step.text()));
+  const auto steps_last = [](const Tensor& all) { return all.flatten(-2).movedim(0, -2); };
+  return {steps_last(steps.next.position), steps_last(steps.next.orientation), steps_last(steps.next.velocity),
+          steps_last(steps.next.angular_velocity), steps.gamma.movedim(0, -2)};
 }
 
-RigidSolution simulate(const RigidState& state, const Tensor& u, const RigidScene& scene, const std::string& step,
-                       std::int64_t substeps, const std::optional<Feedback<RigidState>>& feedback) {
-  RigidOptions options = options_of(step);
-  options.substeps = substeps;
-  const auto pairs = static_cast<std::int64_t>(StepText(step).counts("pairs").size() / 4);
-  const Tensor wide = checked_forces(state, u, scene, options, pairs), inputs = checked_inputs(wide, scene, options);
-  const Tensor& rows = inputs.is_same(wide) ? u : inputs;
+const ops::RegisterByTensors registered("rigid", by_tensors);
+
+// Throws where a shape does not fit; returns the batch.
+SymShape checked_shapes(const RigidState& state, const Tensor& u, const PreparedScene& prepared) {
+  const std::int64_t bodies = count_of(prepared.scene().bodies);
+  SymShape batch = checked_batch(prepared.scene(), prepared.options(), prepared.pairs());
+  const auto add = [&](const char* name, const Tensor& x, std::int64_t size) {
+    TORCH_CHECK(x.dim() >= 2 && x.sym_size(-2) == bodies && x.sym_size(-1) == size, name, " must be [..., ", bodies,
+                ", ", size, "]; got ", x.sym_sizes());
+    batch = common(batch, x, 2);
+  };
+  add("position", state.position, 3);
+  add("orientation", state.orientation, 4);
+  add("velocity", state.velocity, 3);
+  add("angular_velocity", state.angular_velocity, 3);
+  TORCH_CHECK(u.dim() >= 3 && u.sym_size(-2) == bodies && u.sym_size(-1) == 6, "u must be [rows, ..., ", bodies,
+              ", 6]; got ", u.sym_sizes());
+  TORCH_CHECK(u.sym_size(0) >= 1, "a rollout must have at least one step; got ", u.sym_sizes());
+  return at::infer_size_symdimvector(batch, u.sym_sizes().slice(1, u.dim() - 3));
+}
+
+}  // namespace
+}  // namespace scene_rollout
+
+using namespace scene_rollout;  // NOLINT(google-build-using-namespace): of this file
+
+PreparedScene::PreparedScene(RigidScene given, RigidOptions given_options,
+                             const std::optional<std::vector<ContactPair>>& known, bool keeps)
+    : scene_(std::move(given)), options_(std::move(given_options)) {
+  check_scene(scene_, options_);
+  const bool is_polyhedral = options_.formulation == RigidFormulation::kPolyhedral;
+  StepWriter writer("rigid");
+  writer.add("formulation", ops::kInSchema<RigidFormulation>.at(static_cast<std::size_t>(options_.formulation)))
+      .add("dt", scene_.dt)
+      .add("bounce_threshold", options_.bounce_threshold)
+      .add("stabilization", options_.stabilization)
+      .add("tolerance", options_.tolerance.value_or(RigidOptions::kTolerance))
+      .add("ties", std::string_view(options_.ties));
+  if (is_polyhedral) writer.add("directions", options_.directions.count).add("angle", options_.directions.angle);
+  if (options_.formulation == RigidFormulation::kCompliant) {
+    writer.add("sigma", options_.regularization.sigma).add("beta", options_.regularization.beta);
+  }
+  if (options_.kappa != 0) writer.add("kappa", options_.kappa);
+  std::vector<std::int64_t> balls, plane_bodies, touches, touch_counts, pairs, first_ball = {0};
+  for (const RigidBody& body : scene_.bodies) {
+    balls.push_back(body.radii.sym_size(-1).guard_int(__FILE__, __LINE__));
+    first_ball.push_back(first_ball.back() + balls.back());
+  }
+  for (const Plane& plane : scene_.planes) {
+    plane_bodies.push_back(plane.body);
+    touch_counts.push_back(static_cast<std::int64_t>(plane.touches.size()));
+    touches.insert(touches.end(), plane.touches.begin(), plane.touches.end());
+  }
+  for (const ContactPair& pair : known ? *known : contact_pairs(scene_)) {
+    const bool is_plane = pair.other == ContactPair::Other::kPlane;
+    const std::int64_t behind = is_plane ? 0 : static_cast<std::int64_t>(scene_.planes.size());
+    pairs.insert(pairs.end(), {pair.body, first_ball[pair.body] + pair.ball, pair.other_body,
+                               behind + (is_plane ? 0 : first_ball[pair.other_body]) + pair.index});
+  }
+  pairs_ = std::ssize(pairs) / 4;
+  list_parts();
+  text_ = writer.add("balls", balls)
+              .add("plane_bodies", plane_bodies)
+              .add("touch_counts", touch_counts)
+              .add("touches", touches)
+              .add("pairs", pairs)
+              .text();
+  if (keeps && is_constant()) keep_parameters();
+}
+
+void PreparedScene::list_parts() {
+  for (const RigidBody& body : scene_.bodies) {
+    parts_[kMass].push_back(body.mass);
+    parts_[kInertia].push_back(body.inertia);
+    parts_[kDrag].push_back(body.drag.defined() ? body.drag : at::zeros({}, body.mass.options()));
+    parts_[kCenters].push_back(body.centers);
+    parts_[kRadii].push_back(body.radii);
+  }
+  for (const Plane& plane : scene_.planes) {
+    parts_[kNormals].push_back(plane.normal);
+    parts_[kOffsets].push_back(plane.offset);
+  }
+  parts_[kGravity] = {scene_.gravity};
+  parts_[kMu] = {scene_.mu};
+  if (options_.formulation == RigidFormulation::kCompliant) {
+    parts_[kStiffness] = {scene_.stiffness};
+    parts_[kDissipation] = {scene_.dissipation};
+  } else {
+    parts_[kRestitution] = {scene_.restitution};
+  }
+}
+
+Tensors PreparedScene::find_parameters() const {
+  Tensors all;
+  for (std::size_t k = 0; k < kParameters; ++k) {
+    Tensors parts;
+    for (const Tensor& part : parts_[k]) parts.push_back(as_vector(number(part), kCoreDims[k]));
+    const bool is_of_pairs = k >= kMu;
+    if (parts.empty()) {
+      all.push_back(at::zeros({is_of_pairs ? pairs_ : 0}, scene_.gravity.options().dtype(at::kDouble)));
+    } else {
+      const Tensor whole = joined(parts);
+      all.push_back(is_of_pairs ? expanded_to(whole, common({}, whole, 1), {pairs_}) : whole);
+    }
+  }
+  return all;
+}
+
+bool PreparedScene::is_constant() const {
+  for (std::size_t k = 0; k < kParameters; ++k) {
+    for (const Tensor& x : parts_[k]) {
+      if (!x.defined() || !can_read(x) || !x.device().is_cpu() || x.scalar_type() != at::kDouble ||
+          x.dim() != kCoreDims[k] || !x.is_contiguous() || x.requires_grad() || x._fw_grad(/*level=*/0).defined()) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+void PreparedScene::keep_parameters() {
+  for (const Tensor& x : find_parameters()) {
+    kept_.push_back(x.clone(at::MemoryFormat::Contiguous));
+    if (can_read(kept_.back()) && !kept_.back().is_inference()) continue;
+    kept_.clear();  // torch.func or an inference mode, which may end before the scene is used again
+    return;
+  }
+}
+
+bool PreparedScene::is_current() const {
+  if (!is_constant()) return kept_.empty() && scene_.bodies.size() == 1;
+  if (kept_.empty()) return false;
+  for (std::size_t k = 0; k < kParameters; ++k) {
+    const double* next = kept_[k].const_data_ptr<double>();
+    const double* const end = next + kept_[k].numel();
+    for (const Tensor& x : parts_[k]) {
+      const bool is_one_for_all = k >= kMu && x.numel() == 1;
+      const auto* const numbers = x.const_data_ptr<double>();
+      for (std::int64_t i = 0; i < (is_one_for_all ? pairs_ : x.numel()); ++i, ++next) {
+        // Bits are compared: 0 and -0 differ, and a NaN equals itself.
+        if (next == end || std::memcmp(next, numbers + (is_one_for_all ? 0 : i), sizeof(double)) != 0) return false;
+      }
+    }
+    if (next != end && !parts_[k].empty()) return false;
+  }
+  return true;
+}
+
+RigidSteps roll_out(const RigidState& state, const Tensor& u, const PreparedScene& scene, const Tensors& feedback,
+                    bool is_step) {
+  Tensors inputs = scene.parameters();
+  for (const Tensor* x : {&state.position, &state.orientation, &state.velocity, &state.angular_velocity}) {
+    inputs.push_back(as_vector(number(*x), 2));
+  }
+  inputs.push_back((u.dim() == 3 ? number(u) : number(u).movedim(0, -3)).flatten(-2));
+  const Tensors results = ops::roll_out(scene.text(), inputs, feedback);
+  const at::ScalarType dtype = state.velocity.scalar_type();
+  const std::int64_t bodies = count_of(scene.scene().bodies);
+  // x, [batch..., T, ...], with `dims` dimensions from T on, as [T, batch..., ...] or without its only step.
+  const auto of_steps = [&](const Tensor& x, std::int64_t dims) {
+    return is_step ? x.select(-dims, 0) : x.dim() == dims ? x : x.movedim(-dims, 0);
+  };
+  const auto in_dtype = [&](const Tensor& x) { return x.scalar_type() == dtype ? x : x.to(dtype); };
+  const auto of_bodies = [&](std::size_t k, std::int64_t size) {
+    const Tensor& x = results[k];
+    if (is_step && x.dim() == 2) return bodies == 1 ? in_dtype(x) : in_dtype(x).view({bodies, size});
+    return of_steps(in_dtype(x), 2).unflatten(-1, {bodies, size});
+  };
+  return {{of_bodies(0, 3), of_bodies(1, 4), of_bodies(2, 3), of_bodies(3, 3)},
+          of_steps(in_dtype(results[kGamma]), 2),
+          of_steps(results[kStatus], 1),
+          of_steps(results[kIterations], 1)};
+}
+
+RigidSolution simulate(const RigidState& state, const Tensor& u, const PreparedScene& prepared,
+                       const std::optional<Feedback<RigidState>>& feedback, bool is_step) {
+  const RigidScene& scene = prepared.scene();
+  const RigidOptions& options = prepared.options();
+  const std::int64_t substeps = options.substeps;
+  const Tensor rows = checked_inputs(u, checked_shapes(state, u, prepared), scene, options);
   const Tensor forces = substeps == 1 ? rows : rows.repeat_interleave(substeps, 0);
+  const bool is_walk = can_roll_out({u, state.position, scene.gravity});
+  TORCH_CHECK(is_walk || !feedback, "feedback must be on the CPU, and so must the scene and its state");
+  const bool drops_steps = is_step && is_walk && substeps == 1;
   const auto roll_out_closed = [&] {
-    TORCH_CHECK(can_roll_out({feedback->K, u, state.position, scene.gravity}),
-                "feedback must be on the CPU, and so must the scene and its state");
     const Tensor& q = state.orientation;
     const RigidState start = {state.position, q / q.norm(2, -1, true), state.velocity, state.angular_velocity};
-    return roll_out(start, forces, scene, step, packed(*feedback, count_of(scene.bodies), u.size(0), substeps));
+    return roll_out(start, forces, prepared, packed(*feedback, count_of(scene.bodies), u.size(0), substeps),
+                    drops_steps);
   };
-  const RigidSteps steps = feedback                                 ? roll_out_closed()
-                           : can_roll_out(list_of(state, u, scene)) ? roll_out(state, forces, scene, step)
-                                                                    : step_by_step(state, forces, scene, options);
-  if (substeps == 1) return {steps.next, steps.gamma, steps.status, steps.iterations};
+  const RigidSteps steps = feedback  ? roll_out_closed()
+                           : is_walk ? roll_out(state, forces, prepared, {}, drops_steps)
+                                     : step_by_step(state, forces, scene, options);
+  const auto of_step = [&](const Tensor& x) { return is_step && !drops_steps ? x[0] : x; };
   const auto of_rows = [&](const Tensor& x) { return x.unflatten(0, {-1, substeps}); };
-  const auto last = [&](const Tensor& x) { return of_rows(x).select(1, substeps - 1); };
-  const Tensor status = of_rows(steps.status), failed = (status != 0).to(at::kByte).argmax(1, true);
-  return {{last(steps.next.position), last(steps.next.orientation), last(steps.next.velocity),
-           last(steps.next.angular_velocity)},
-          of_rows(steps.gamma).sum(1),
-          status.gather(1, failed).squeeze(1),
-          of_rows(steps.iterations).sum(1)};
+  const auto last = [&](const Tensor& x) { return of_step(substeps == 1 ? x : of_rows(x).select(1, substeps - 1)); };
+  const auto sum = [&](const Tensor& x) { return of_step(substeps == 1 ? x : of_rows(x).sum(1)); };
+  const auto first_failure = [&](const Tensor& x) {
+    return x.gather(1, (x != 0).to(at::kByte).argmax(1, true)).squeeze(1);
+  };
+  const RigidState& next = steps.next;
+  return {{last(next.position), last(next.orientation), last(next.velocity), last(next.angular_velocity)},
+          sum(steps.gamma),
+          of_step(substeps == 1 ? steps.status : first_failure(of_rows(steps.status))),
+          sum(steps.iterations)};
 }
 
 }  // namespace lcp::physics

@@ -13,7 +13,7 @@
 #include "lcp/export.h"
 #include "lcp/physics/rigid_scene.h"
 #include "ops/composite.h"
-#include "ops/rollout/step_text.h"
+#include "rigid/parameter.h"
 
 namespace lcp::physics {
 
@@ -39,25 +39,49 @@ struct RigidSteps {
 LCP_API RigidSteps step_by_step(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
                                 const RigidOptions& options);
 
-/// The step of a scene as a text for lcp::_rollout: all of the scene and of the options but the tensors and substeps.
-///   pairs: those of contact_pairs, where they are known.
-LCP_API std::string step_text(const RigidScene& scene, const RigidOptions& options,
-                              const std::optional<std::vector<ContactPair>>& pairs = std::nullopt);
+/// A scene with the options of its rollouts, and what these need of both alone.
+class LCP_API PreparedScene {
+ public:
+  /// Throws c10::Error where the scene or the options do not fit.
+  ///   pairs: those of contact_pairs, where they are known. Else they are found by the numbers of the scene.
+  ///   keeps: whether the parameters of the operator are copied, for many rollouts, if they are constants.
+  PreparedScene(RigidScene scene, RigidOptions options,
+                const std::optional<std::vector<ContactPair>>& pairs = std::nullopt, bool keeps = false);
 
-/// Adds dt and the options but substeps to a step_text.
-void add_options(double dt, const RigidOptions& options, ops::StepWriter& writer);
+  const RigidScene& scene() const { return scene_; }
+  const RigidOptions& options() const { return options_; }
+  std::int64_t pairs() const { return pairs_; }
+  /// The step as a text for lcp::_rollout: all of the scene and of the options but the tensors and substeps.
+  const std::string& text() const { return text_; }
+  /// The parameters of the operator, in float64; what the formulation does not read is 0.
+  std::vector<at::Tensor> parameters() const { return kept_.empty() ? find_parameters() : kept_; }
+  /// Whether the tensors of the scene still have the numbers that were kept, and no derivatives, if they had none.
+  bool is_current() const;
 
-/// The scene of a step_text with `bodies`, without other tensors, and its options.
-RigidScene scene_of(std::string_view step);
-RigidOptions options_of(std::string_view step);
+ private:
+  void list_parts();
+  std::vector<at::Tensor> find_parameters() const;
+  bool is_constant() const;
+  void keep_parameters();
+
+  RigidScene scene_;
+  RigidOptions options_;
+  std::int64_t pairs_;
+  std::string text_;
+  std::array<std::vector<at::Tensor>, rigid::kParameters>
+      parts_;                     // of the parameters, for each of the bodies or planes
+  std::vector<at::Tensor> kept_;  // the parameters, if they are kept
+};
 
 /// A rollout by lcp::_rollout. The arguments must fit, as `simulate` checks.
 ///   u: [steps, ..., B, 6]. feedback: what a closed loop has behind the other inputs of the operator, or nothing.
-LCP_API RigidSteps roll_out(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
-                            const std::string& step, const std::vector<at::Tensor>& feedback = {});
+///   is_step: whether the results are without the dimension of the steps, of which there is one.
+LCP_API RigidSteps roll_out(const RigidState& state, const at::Tensor& u, const PreparedScene& scene,
+                            const std::vector<at::Tensor>& feedback = {}, bool is_step = false);
 
-/// `simulate` of lcp/physics/rigid_scene.h of a scene whose step_text is known, also where its numbers cannot be read.
-RigidSolution simulate(const RigidState& state, const at::Tensor& u, const RigidScene& scene, const std::string& step,
-                       std::int64_t substeps, const std::optional<Feedback<RigidState>>& feedback);
+/// `simulate` of lcp/physics/rigid_scene.h, also where the numbers of the scene cannot be read.
+///   is_step: as above.
+RigidSolution simulate(const RigidState& state, const at::Tensor& u, const PreparedScene& scene,
+                       const std::optional<Feedback<RigidState>>& feedback = std::nullopt, bool is_step = false);
 
 }  // namespace lcp::physics

@@ -68,18 +68,10 @@ Start start_of(const Arguments& arguments) {
   return start;
 }
 
-template <class F>
-RigidSolution map(const RigidSolution& s, const F& f) {
-  return {{f(s.next.position), f(s.next.orientation), f(s.next.velocity), f(s.next.angular_velocity)},
-          f(s.gamma),
-          f(s.status),
-          f(s.iterations)};
-}
-
 }  // namespace
 
 RigidSolution step(const RigidState& state, const Tensor& u, const RigidScene& scene, const RigidOptions& options) {
-  return map(simulate(state, u.unsqueeze(0), scene, options), [](const Tensor& all) { return all[0]; });
+  return simulate(state, u.unsqueeze(0), PreparedScene(scene, options), std::nullopt, /*is_step=*/true);
 }
 
 RigidSteps step_by_step(const RigidState& state, const Tensor& u, const RigidScene& scene,
@@ -110,7 +102,7 @@ RigidSteps step_by_step(const RigidState& state, const Tensor& u, const RigidSce
 
 RigidSolution simulate(const RigidState& state, const Tensor& u, const RigidScene& scene, const RigidOptions& options,
                        const std::optional<Feedback<RigidState>>& feedback) {
-  return simulate(state, u, scene, step_text(scene, options), options.substeps, feedback);
+  return simulate(state, u, PreparedScene(scene, options), feedback);
 }
 
 RigidCertificate certify_rollout(const RigidState& state, const Tensor& u, const RigidScene& scene,

@@ -108,7 +108,6 @@ void check_options(const RigidOptions& options) {
 }
 
 c10::SymDimVector checked_batch(const RigidScene& scene, const RigidOptions& options, std::int64_t pairs) {
-  check_scene(scene, options);
   c10::SymDimVector shape;
   const auto add = [&](const Tensor& x, std::int64_t core_dims) {
     shape = at::infer_size_symdimvector(shape, x.sym_sizes().slice(0, x.dim() - core_dims));

@@ -53,14 +53,14 @@ struct StepCertificate {
 void check_scene(const RigidScene& scene, const RigidOptions& options);
 void check_options(const RigidOptions& options);
 
-/// The shape to which all parameters of a scene with so many pairs broadcast. Throws c10::Error for options and
-/// parameters that do not fit.
+/// The shape to which all parameters of a scene, which check_scene accepts, with so many pairs broadcast. Throws
+/// c10::Error for parameters that do not fit.
 c10::SymDimVector checked_batch(const RigidScene& scene, const RigidOptions& options, std::int64_t pairs);
 
 /// Benchmarks call it, too.
 class LCP_API RigidStepper {
  public:
-  /// Throws as checked_batch does.
+  /// Throws as check_scene and checked_batch do.
   RigidStepper(const RigidScene& scene, const RigidOptions& options, at::ScalarType dtype);
 
   const Shape& batch() const { return batch_; }  ///< to which the parameters broadcast

@@ -166,6 +166,8 @@ Simulator::Simulator(const Scene& scene, double tolerance)
 }
 
 void Simulator::begin(const Parameters<const double>& parameters) {
+  if (parameters == begun_) return;
+  begun_ = parameters;
   threshold_ = threshold_of(scene_, parameters[kGravity]);
   skips_far_ = !scene_.links.empty() && threshold_ == std::numeric_limits<double>::max() && scene_.law.kappa == 0;
   set_mass_matrix(scene_, parameters, A_.data());

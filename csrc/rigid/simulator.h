@@ -49,7 +49,8 @@ class Simulator {
   void run(std::int64_t steps, const Parameters<const double>& parameters, const State<const double>& first,
            Series<const double> u, const Path<double>& path, const Outcome& outcome);
 
-  /// Makes the parameters those of the steps that set_step and problems_of are asked for.
+  /// Makes the parameters those of the steps that problems_of is asked for. Numbers at the same places must stay the
+  /// same while this object exists.
   void begin(const Parameters<const double>& parameters);
   /// Computes what a step begins with, for the next three functions. False where numbers are not finite, a quaternion
   /// is 0, or the mass matrix of the trees is not positive definite.
@@ -116,6 +117,7 @@ class Simulator {
   void advance(const Numbers& read, const State<double>& next);
 
   const Scene& scene_;
+  Parameters<const double> begun_ = {};  // those of the last call of begin
   double threshold_ = 0;
   bool skips_far_ = false;  // whether pairs that are too far to close are skipped: in trees without impacts
   Status of_A_ = Status::kBadInput;

@@ -36,7 +36,7 @@ using Form = RigidSteps (*)(const RigidState&, const Tensor&, const RigidScene&,
 
 // The rollout of the operator.
 RigidSteps walk(const RigidState& state, const Tensor& u, const RigidScene& scene, const RigidOptions& options) {
-  return roll_out(state, u, scene, step_text(scene, options));
+  return roll_out(state, u, PreparedScene(scene, options));
 }
 
 /// A rollout. Its `inputs` are the state (4 tensors), u, gravity, mu, restitution, then mass, inertia, centers,

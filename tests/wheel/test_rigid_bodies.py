@@ -1,6 +1,8 @@
 """Rigid bodies of torchlcp.physics."""
 
+import copy
 import math
+import pickle
 
 import pytest
 import torch
@@ -290,3 +292,87 @@ def test_mistakes_in_a_feedback_are_named():
     ):
         with pytest.raises(RuntimeError, match=message):
             scene.simulate(start, u, feedback=feedback)
+
+
+def slide(scene, velocity=3.0, **options):
+    """The velocity after a step on the ground."""
+    state = BALL._replace(velocity=velocity * numbers(1, 0, 0).view(1, 3))
+    return scene.step(state, torch.zeros(1, 6).double(), **options).velocity_next
+
+
+def ball_with(mu, **others):
+    return RigidScene([RigidBody.ball(2.0, 0.1)], [Plane.inclined()], dt=0.01, mu=mu, **others)
+
+
+def change_in_place(mu):
+    mu.mul_(2)
+
+
+def change_by_numpy(mu):
+    mu.numpy()[...] *= 2
+
+
+def change_the_data(mu):
+    mu.data = 2 * mu.data
+
+
+@pytest.mark.parametrize("change", [change_in_place, change_by_numpy, change_the_data])
+def test_a_scene_reads_its_tensors_at_every_step(change):
+    mu = numbers(0.1)
+    scene = ball_with(mu)
+    first = slide(scene)
+    torch.testing.assert_close(slide(scene), first, rtol=0, atol=0)
+    change(mu)
+    changed = slide(scene)
+    torch.testing.assert_close(changed, slide(ball_with(0.2)), rtol=0, atol=0)
+    assert (changed != first).any()
+    mu.neg_()
+    assert (scene.step(BALL, torch.zeros(1, 6).double()).status == Status.BAD_INPUT).all()
+
+
+def test_a_scene_has_the_derivatives_that_are_asked_for_later():
+    mu = numbers(0.1)
+    scene = ball_with(mu)
+    expected = torch.func.grad(lambda mu: slide(ball_with(mu)).sum())(mu)
+    with torch.inference_mode():
+        slide(scene)
+    with torch.no_grad():
+        slide(scene)
+    torch.func.grad(lambda v: slide(scene, v).sum())(torch.tensor(3.0).double())
+    mu.requires_grad_()
+    for _ in range(2):
+        torch.testing.assert_close(torch.autograd.grad(slide(scene).sum(), mu)[0], expected)
+    mu.requires_grad_(False)
+    assert not slide(scene).requires_grad
+    with torch.autograd.forward_ad.dual_level():
+        dual = ball_with(torch.autograd.forward_ad.make_dual(mu, torch.ones_like(mu)))
+        tangent = torch.autograd.forward_ad.unpack_dual(slide(dual)).tangent
+    torch.testing.assert_close(tangent.sum(), expected.squeeze())
+    assert torch.func.vmap(lambda mu: slide(ball_with(mu)))(numbers(0.1, 0.2).unsqueeze(-1)).shape == (2, 1, 3)
+
+
+def test_a_scene_takes_other_options_for_each_step():
+    scene = ball_with(0.1, stiffness=1e5, dissipation=0.01)
+    for options in ({}, {"formulation": "compliant"}, {"substeps": 2}, {}, {"formulation": "polyhedral"}):
+        found = scene.step(BALL, torch.zeros(1, 6).double(), **options)
+        expected = scene.simulate(BALL, torch.zeros(1, 1, 6).double(), **options)
+        for got, x in zip(found, expected, strict=True):
+            torch.testing.assert_close(got, x[0], rtol=0, atol=0)
+    batch = RigidState(*(x.expand(2, 3, *x.shape) for x in BALL))
+    for got, x in zip(scene.step(batch, torch.zeros(3, 1, 6)), scene.step(BALL, torch.zeros(1, 6)), strict=True):
+        torch.testing.assert_close(got, x.expand(2, 3, *x.shape), rtol=0, atol=0)
+    with pytest.raises(RuntimeError, match=r"stiffness must be \[..., 1\] or .*; got none"):
+        ball_with(0.1).step(BALL, torch.zeros(1, 6).double(), formulation="compliant")
+    for copied in (copy.deepcopy(scene), pickle.loads(pickle.dumps(scene))):
+        torch.testing.assert_close(slide(copied), slide(scene), rtol=0, atol=0)
+
+
+def test_the_pairs_of_several_bodies_follow_their_radii():
+    radius = numbers(0.0, 0.0)
+    points = [RigidBody(1.0, torch.eye(3).double() / 100, torch.zeros(1, 3).double(), r) for r in radius.split(1)]
+    scene = RigidScene(points, [], dt=0.01, mu=0.1, gravity=(0.0, 0.0, 0.0))
+    state = RigidState.at_rest(numbers(0, 0, 0, 0.1, 0, 0).view(2, 3))._replace(
+        velocity=numbers(1, 0, 0, 0, 0, 0).view(2, 3))
+    assert scene.step(state, torch.zeros(2, 6).double()).gamma.shape == (0,)
+    radius.add_(0.048)
+    assert (scene.step(state, torch.zeros(2, 6).double()).gamma[2].abs() > 0.1).all()

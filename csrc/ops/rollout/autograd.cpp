@@ -64,9 +64,12 @@ bool any_defined(const variable_list& g) {
 // Gradients, or tangents, with zeros that broadcast in place of those that are undefined.
 List filled(const variable_list& given, at::TensorList like, c10::ArrayRef<Argument> what) {
   List all;
+  Tensor zero;
   for (std::size_t k = 0; k < what.size(); ++k) {
-    const auto core = like[k].sym_sizes().slice(like[k].dim() - what[k].sizes.count);
-    all.push_back(given[k].defined() ? given[k] : at::zeros({}, like[k].options()).expand_symint(core));
+    all.push_back(given[k]);
+    if (given[k].defined()) continue;
+    if (!zero.defined()) zero = at::zeros({}, like[k].options());
+    all.back() = zero.expand_symint(like[k].sym_sizes().slice(like[k].dim() - what[k].sizes.count));
   }
   return all;
 }

@@ -1,11 +1,14 @@
 #include "ops/rollout/operators.h"
 
+#include <string>
+
 #include "ops/solve/operators.h"
 
 namespace lcp::ops {
 
-void check_rollout(const Call& call) {
-  const StepText step(call.text());
+namespace {
+
+void check_options(const StepText& step) {
   const auto check_number = [&](std::string_view name, const auto& check) {
     if (const auto number = step.number_if(name)) check(name, *number);
   };
@@ -14,7 +17,18 @@ void check_rollout(const Call& call) {
   check_number("angle", check_finite);
   if (const auto limit = step.count_if("max_iterations")) check_count("max_iterations", *limit);
   if (const auto ties = step.word_if("ties")) check_ties("ties", *ties);
-  kind_of(call.text()).check(call, step);
+}
+
+}  // namespace
+
+void check_rollout(const Call& call) {
+  thread_local std::string checked;  // the last text whose options were: single steps have the same again and again
+  const StepText step(call.text());
+  if (step.text() != checked) {
+    check_options(step);
+    checked = step.text();
+  }
+  kind_of(step.text()).check(call, step);
 }
 
 List rollout_tangent(std::string_view step, at::TensorList x, at::TensorList path, at::TensorList d) {

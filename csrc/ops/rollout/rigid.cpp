@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
+#include <string>
 
 #include "ops/elements.h"
 #include "ops/friction/operators.h"
@@ -167,19 +169,83 @@ std::vector<rigid::Pair> pairs_of(const StepText& step, int planes) {
   return pairs;
 }
 
-rigid::Scene scene_of(const StepText& step, at::TensorList x) {
+// What a text says of a scene with these numbers of bodies, balls and planes.
+struct Described {
+  std::string text;
+  double tolerance;
+  rigid::Scene scene;
+
+  Described(const StepText& step, int bodies, int balls, int planes)
+      : text(step.text()),
+        tolerance(step.number("tolerance")),
+        scene{bodies,
+              balls,
+              planes,
+              pairs_of(step, planes),
+              law_of(step),
+              step.number("dt"),
+              step.number_if("bounce_threshold"),
+              step.number("stabilization")} {
+    check_pairs();
+    check_lists(step);
+  }
+
+ private:
+  void check_pairs() const {
+    for (std::size_t k = 0; k < scene.pairs.size(); ++k) {
+      const auto check_range = [&](const char* what, int number, int first, int end) {
+        TORCH_CHECK(number >= first && number < end, "pair ", k, " names ", what, " ", number, " of ", end);
+      };
+      const rigid::Pair& pair = scene.pairs[k];
+      check_range("body", pair.body, 0, scene.bodies);
+      check_range("ball", pair.ball, 0, scene.balls);
+      check_range("body", pair.other_body, -1, scene.bodies);
+      if (pair.plane >= 0) {
+        check_range("plane", pair.plane, 0, scene.planes);
+      } else {
+        check_range("ball", pair.other_ball, 0, scene.balls);
+      }
+      TORCH_CHECK(pair.body != pair.other_body && (pair.other_body >= 0 || pair.plane >= 0), "pair ", k,
+                  " must be of a body and another one, or a fixed plane");
+    }
+  }
+
+  void check_lists(const StepText& step) const {
+    const auto check_sum = [&](const char* name, int count, std::int64_t sum) {
+      const std::vector<std::int64_t> all = step.counts(name);
+      std::int64_t found = 0;
+      for (const std::int64_t each : all) {
+        TORCH_CHECK(each >= 0 && each <= kMostNumbers, name, " must be from 0 to ", kMostNumbers, "; got ", each);
+        found += each;
+      }
+      TORCH_CHECK(std::ssize(all) == count && found == sum, name, " must be ", count, " numbers with the sum ", sum,
+                  "; got ", step.word(name));
+    };
+    check_sum("balls", scene.bodies, scene.balls);
+    const std::vector<std::int64_t> touches = step.counts("touches"), fixed_to = step.counts("plane_bodies");
+    check_sum("touch_counts", scene.planes, std::ssize(touches));
+    for (const auto& [name, numbers] : {std::pair("touches", touches), std::pair("plane_bodies", fixed_to)}) {
+      for (const std::int64_t body : numbers) {
+        TORCH_CHECK(body >= -1 && body < scene.bodies, name, " must be from -1 to ", scene.bodies - 1, "; got ", body);
+      }
+    }
+    TORCH_CHECK(std::ssize(fixed_to) == scene.planes, "plane_bodies must be ", scene.planes, " numbers; got ",
+                step.word("plane_bodies"));
+  }
+};
+
+// The last one is kept, since single steps have the same text again and again.
+std::shared_ptr<const Described> described(const StepText& step, int bodies, int balls, int planes) {
+  thread_local std::shared_ptr<const Described> last;
+  const bool is_same = last && last->scene.bodies == bodies && last->scene.balls == balls &&
+                       last->scene.planes == planes && last->text == step.text();
+  if (!is_same) last = std::make_shared<const Described>(step, bodies, balls, planes);
+  return last;
+}
+
+std::shared_ptr<const Described> described(const StepText& step, at::TensorList x) {
   const auto count = [&](std::size_t k) { return static_cast<int>(x[k].size(-1)); };
-  const int planes = count(rigid::kOffsets);
-  rigid::Scene scene = {count(rigid::kMass),
-                        count(rigid::kRadii),
-                        planes,
-                        pairs_of(step, planes),
-                        law_of(step),
-                        step.number("dt"),
-                        step.number_if("bounce_threshold"),
-                        step.number("stabilization")};
-  add_trees(step, scene);
-  return scene;
+  return described(step, count(rigid::kMass), count(rigid::kRadii), count(rigid::kOffsets));
 }
 
 // Inputs, or tangents of them, in memory.
@@ -286,70 +352,31 @@ class RigidKind final : public RolloutKind {
 
   void check(const Call& call, const StepText& step) const override {
     TORCH_CHECK(call.first().scalar_type() == at::kDouble, "mass must be float64; got ", call.first().scalar_type());
-    const auto planes = static_cast<int>(call.size('h').guard_int(__FILE__, __LINE__));
-    const std::vector<rigid::Pair> pairs = pairs_of(step, planes);
-    const std::size_t limits = step.counts_if("limits").size() / 2;
-    TORCH_CHECK(call.size('c') == static_cast<std::int64_t>(pairs.size() + limits),
-                "pairs must have four numbers for each of mu's c = ", call.size('c'), " contacts but those of the ",
-                limits, " limits; got ", 4 * pairs.size());
-    for (std::size_t k = 0; k < pairs.size(); ++k) {
-      const auto check_range = [&](const char* what, int number, int first, const c10::SymInt& end) {
-        TORCH_CHECK(number >= first && number < end, "pair ", k, " names ", what, " ", number, " of ", end);
-      };
-      const rigid::Pair& pair = pairs[k];
-      check_range("body", pair.body, 0, call.size('b'));
-      check_range("ball", pair.ball, 0, call.size('p'));
-      check_range("body", pair.other_body, -1, call.size('b'));
-      if (pair.plane >= 0) {
-        check_range("plane", pair.plane, 0, call.size('h'));
-      } else {
-        check_range("ball", pair.other_ball, 0, call.size('p'));
-      }
-      TORCH_CHECK(pair.body != pair.other_body && (pair.other_body >= 0 || pair.plane >= 0), "pair ", k,
-                  " must be of a body and another one, or a fixed plane");
-    }
-    const auto check_sum = [&](const char* name, std::size_t count, const c10::SymInt& sum) {
-      const std::vector<std::int64_t> all = step.counts(name);
-      c10::SymInt found = 0;
-      for (const std::int64_t each : all) {
-        TORCH_CHECK(each >= 0 && each <= kMostNumbers, name, " must be from 0 to ", kMostNumbers, "; got ", each);
-        found += each;
-      }
-      TORCH_CHECK(all.size() == count && found == sum, name, " must be ", count, " numbers with the sum ", sum,
-                  "; got ", step.word(name));
-    };
-    check_sum("balls", static_cast<std::size_t>(call.size('b').guard_int(__FILE__, __LINE__)), call.size('p'));
-    const std::vector<std::int64_t> touches = step.counts("touches");
-    check_sum("touch_counts", planes, static_cast<std::int64_t>(touches.size()));
-    for (const auto& [name, numbers] :
-         {std::pair("touches", touches), std::pair("plane_bodies", step.counts("plane_bodies"))}) {
-      for (const std::int64_t body : numbers) {
-        TORCH_CHECK(body >= -1 && body < call.size('b'), name, " must be from -1 to ", call.size('b') - 1, "; got ",
-                    body);
-      }
-    }
-    TORCH_CHECK(static_cast<int>(step.counts("plane_bodies").size()) == planes, "plane_bodies must be ", planes,
-                " numbers; got ", step.word("plane_bodies"));
-    check_trees(call, step);
-    check_saved(call, call.size('c') * rigid::unknowns_of(law_of(step)));
+    const auto count = [&](char letter) { return static_cast<int>(call.size(letter).guard_int(__FILE__, __LINE__)); };
+    const auto known = described(step, count('b'), count('p'), count('h'));
+    const rigid::Scene& scene = known->scene;
+    TORCH_CHECK(call.size('c') == scene.contacts(),
+                "pairs must have four numbers for each of mu's c = ", call.size('c'), " contacts; got ",
+                4 * scene.contacts());
+    check_saved(call, call.size('c') * rigid::unknowns_of(scene.law));
   }
 
   std::int64_t saved(const StepText& step, at::TensorList x) const override {
-    return x[rigid::kMu].size(-1) * rigid::unknowns_of(law_of(step));
+    return x[rigid::kMu].size(-1) * rigid::unknowns_of(described(step, x)->scene.law);
   }
 
   void run(const StepText& step, at::TensorList x, std::int64_t saved, at::TensorList results) const override {
     const at::IntArrayRef batch = batch_of(results[kStatus]);
     const std::int64_t all = c10::multiply_integers(batch), steps = x[kForces].size(-2);
     if (all * steps == 0) return;
-    const rigid::Scene scene = scene_of(step, x);
-    const double tolerance = step.number("tolerance");
+    const auto known = described(step, x);
+    const rigid::Scene& scene = known->scene;
     const Directions directions(batch, {{inputs(), x}});
     const std::vector<Tensor> own_x = directions.without(inputs(), x);
     const Views views(directions.batch(), own_x);
     const std::int64_t count = directions.trajectories();
     parallel_for(0, count, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
-      rigid::Simulator simulator(scene, tolerance);
+      rigid::Simulator simulator(scene, known->tolerance);
       for (std::int64_t trajectory = begin; trajectory < end; ++trajectory) {
         const std::int64_t b = directions.place(trajectory, 0);
         simulator.run(steps, views.parameters(trajectory), views.first(trajectory), views.u(trajectory),
@@ -371,7 +398,8 @@ class RigidKind final : public RolloutKind {
     const at::IntArrayRef batch = batch_of(gradients.front());
     const std::int64_t all = c10::multiply_integers(batch), steps = x[kForces].size(-2);
     if (all == 0) return;
-    const rigid::Scene scene = scene_of(step, x);
+    const auto known = described(step, x);
+    const rigid::Scene& scene = known->scene;
     const Directions directions(batch, {{inputs(), x}, {this->path(), path}});
     const std::vector<Tensor> own_x = directions.without(inputs(), x),
                               own_path = directions.without(this->path(), path);
@@ -383,8 +411,7 @@ class RigidKind final : public RolloutKind {
       return (wanted >> k & 1) != 0 ? gradients[k].mutable_data_ptr<double>() + b * gradients[k].size(-1) : nullptr;
     };
     for_each_part(directions, steps, [&](const auto& for_each_trajectory) {
-      rigid::Adjoint adjoint(scene, step.number("tolerance"), rank_tolerance(x[rigid::kMass]),
-                             ties_named(step.word("ties")));
+      rigid::Adjoint adjoint(scene, known->tolerance, rank_tolerance(x[rigid::kMass]), ties_named(step.word("ties")));
       std::vector<rigid::Path<const double>> of_path;
       std::vector<rigid::Gradients> to;
       for_each_trajectory([&](std::int64_t trajectory, std::int64_t first, std::int64_t end) {
@@ -409,7 +436,8 @@ class RigidKind final : public RolloutKind {
     const at::IntArrayRef batch = tangents.front().sizes().slice(0, tangents.front().dim() - 2);
     const std::int64_t all = c10::multiply_integers(batch), steps = x[kForces].size(-2);
     if (all * steps == 0) return;
-    const rigid::Scene scene = scene_of(step, x);
+    const auto known = described(step, x);
+    const rigid::Scene& scene = known->scene;
     const Directions directions(batch, {{inputs(), x}, {this->path(), path}});
     const std::vector<Tensor> own_x = directions.without(inputs(), x),
                               own_path = directions.without(this->path(), path);
@@ -419,8 +447,7 @@ class RigidKind final : public RolloutKind {
     std::array<bool, kInputs> varies;
     for (std::size_t k = 0; k < kInputs; ++k) varies[k] = !is_zero(d[k]);
     for_each_part(directions, steps, [&](const auto& for_each_trajectory) {
-      rigid::Tangent tangent(scene, step.number("tolerance"), rank_tolerance(x[rigid::kMass]),
-                             ties_named(step.word("ties")));
+      rigid::Tangent tangent(scene, known->tolerance, rank_tolerance(x[rigid::kMass]), ties_named(step.word("ties")));
       std::vector<rigid::Direction> of_inputs;
       std::vector<rigid::Path<double>> to;
       for_each_trajectory([&](std::int64_t trajectory, std::int64_t first, std::int64_t end) {

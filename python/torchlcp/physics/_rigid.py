@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
@@ -60,7 +61,10 @@ State = RigidState | tuple[TensorLike, TensorLike, TensorLike, TensorLike]
 
 def _state_of(state: State, u: TensorLike | None = None) -> list[Tensor]:
     """The tensors of a state, and u behind them where it is given."""
-    return as_tensors(**RigidState(*state)._asdict(), **({} if u is None else {"u": u}))
+    given: list[Any] = [*RigidState(*state)] if u is None else [*RigidState(*state), u]
+    if all(map(torch.is_tensor, given)):
+        return given
+    return as_tensors(**dict(zip((*RigidState._fields, "u"), given)))
 
 
 class RigidSolution(NamedTuple):
@@ -294,6 +298,7 @@ class RigidScene:
     _tensors: list[Tensor] = dataclasses.field(init=False, repr=False)
     _structure: tuple[Any, ...] = dataclasses.field(init=False, repr=False)
     _pairs: list[int] | None = dataclasses.field(init=False, repr=False)
+    _kept: tuple[Any, Any] | None = dataclasses.field(init=False, repr=False, default=None)  # options, and what they made
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dt", check_number("dt", self.dt))
@@ -324,8 +329,19 @@ class RigidScene:
             return None
         return [int(number) for pair in self._compiled().contact_pairs() for number in pair] or [-1]
 
-    def _compiled(self) -> Any:
-        return torch.classes.lcp.RigidScene(self._tensors, *self._structure, self.dt)
+    def _compiled(self, options: RigidOptions | None = None) -> Any:
+        """The scene in C++, where it keeps what does not change, with these options, or with any."""
+        key = None if options is None else tuple(options.items())
+        kept = self._kept
+        if kept is None or key not in (None, kept[0]):
+            made = torch.classes.lcp.RigidScene(self._tensors, *self._structure, self.dt, *_all_options(options or {}))
+            methods = {name: getattr(made, name) for name in made._method_names()}  # to find one takes long
+            kept = key, types.SimpleNamespace(**methods)
+            object.__setattr__(self, "_kept", kept)
+        return kept[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_kept": None}
 
     def simulate(
         self, state: State, u: TensorLike, *, feedback: Feedback | None = None, **options: Unpack[RigidOptions]
@@ -347,17 +363,21 @@ class RigidScene:
         Raises:
             RuntimeError: a shape, dtype or option does not fit, or the normal of a plane has not length 1.
         """
-        pairs = self._pairs if torch.compiler.is_compiling() else None
-        if len(self.bodies) > 1 and pairs is None and torch.compiler.is_compiling():
+        closed = [] if feedback is None else [as_tensor("K", feedback[0]), *_state_of(cast(State, feedback[1]))]
+        if not torch.compiler.is_compiling():
+            *x, inputs = _state_of(state, u)
+            return RigidSolution(*self._compiled(options).simulate(x, inputs, closed))
+        if len(self.bodies) > 1 and self._pairs is None:
             raise RuntimeError("a scene of several bodies must be made outside of a compiled function")
-        tensors = [*_state_of(state, u), *self._tensors]
-        scene = (tensors, *self._structure, pairs, self.dt)
-        closed = [] if feedback is None else [as_tensor("K", feedback.K), *_state_of(cast(State, feedback.reference))]
+        scene = ([*_state_of(state, u), *self._tensors], *self._structure, self._pairs, self.dt)
         return RigidSolution(*torch.ops.lcp._roll_out_scene(*scene, *_all_options(options), *closed))
 
     def step(self, state: State, u: TensorLike, **options: Unpack[RigidOptions]) -> RigidSolution:
         """One row of forces, u [..., B, 6], as simulate; returns tensors [...]."""
-        return first_step(self.simulate(state, as_tensor("u", u).unsqueeze(0), **options))
+        if torch.compiler.is_compiling() or "feedback" in options:
+            return first_step(self.simulate(state, as_tensor("u", u).unsqueeze(0), **options))
+        *x, inputs = _state_of(state, u)
+        return RigidSolution(*self._compiled(options).step(x, inputs))
 
     def certify(
         self,
@@ -373,11 +393,9 @@ class RigidScene:
         Args:
             certificate_tolerance: a row is kinked where its margin is at most this.
         """
-        compiled = torch.classes.lcp.RigidOptions(*_all_options(options))
+        compiled = self._compiled(options)
         return RigidCertificate(
-            *self._compiled().certify(
-                _state_of(state), as_tensor("u", u), list(rollout), compiled, certificate_tolerance
-            )
+            *compiled.certify(_state_of(state), as_tensor("u", u), list(rollout), certificate_tolerance)
         )
 
     def at_mid_steps(self, state: State, u: TensorLike, **options: Unpack[RigidOptions]) -> RigidState:
@@ -400,8 +418,7 @@ class RigidScene:
         Raises:
             RuntimeError: a shape, dtype or option does not fit.
         """
-        compiled = torch.classes.lcp.RigidOptions(*_all_options(options))
-        return RigidState(*self._compiled().at_mid_steps(_state_of(state), as_tensor("u", u), compiled))
+        return RigidState(*self._compiled(options).at_mid_steps(_state_of(state), as_tensor("u", u)))
 
     def at_samples(self, state: State, u: TensorLike, **options: Unpack[RigidOptions]) -> RigidState:
         """Turns a state that a rollout returned into one whose velocities are those at the time of its positions.
@@ -413,8 +430,7 @@ class RigidScene:
             state: as simulate returned it.
             u, options: as in at_mid_steps. So are NaN and errors.
         """
-        compiled = torch.classes.lcp.RigidOptions(*_all_options(options))
-        return RigidState(*self._compiled().at_samples(_state_of(state), as_tensor("u", u), compiled))
+        return RigidState(*self._compiled(options).at_samples(_state_of(state), as_tensor("u", u)))
 
     def contact_pairs(self) -> list[ContactPair]:
         """All pairs, in the order of the contacts.
