@@ -282,7 +282,12 @@ PreparedScene::PreparedScene(RigidScene given, RigidOptions given_options,
               .add("touches", touches)
               .add("pairs", pairs)
               .text();
-  if (keeps && is_constant()) keep_parameters();
+  for (std::size_t k = 0; keeps && k < kParameters; ++k) {
+    if (!is_constant(k)) continue;
+    Tensor copy = find_parameter(k).clone(at::MemoryFormat::Contiguous);
+    // Within torch.func and inference modes, which may end before the scene is used again, a copy belongs to them.
+    if (can_read(copy) && !copy.is_inference()) kept_[k] = std::move(copy);
+  }
 }
 
 void PreparedScene::list_parts() {
@@ -307,58 +312,51 @@ void PreparedScene::list_parts() {
   }
 }
 
-Tensors PreparedScene::find_parameters() const {
-  Tensors all;
-  for (std::size_t k = 0; k < kParameters; ++k) {
-    Tensors parts;
-    for (const Tensor& part : parts_[k]) parts.push_back(as_vector(number(part), kCoreDims[k]));
-    const bool is_of_pairs = k >= kMu;
-    if (parts.empty()) {
-      all.push_back(at::zeros({is_of_pairs ? pairs_ : 0}, scene_.gravity.options().dtype(at::kDouble)));
-    } else {
-      const Tensor whole = joined(parts);
-      all.push_back(is_of_pairs ? expanded_to(whole, common({}, whole, 1), {pairs_}) : whole);
-    }
+Tensor PreparedScene::find_parameter(std::size_t k) const {
+  const bool is_of_pairs = k >= kMu;
+  Tensors parts;
+  for (const Tensor& part : parts_[k]) parts.push_back(as_vector(number(part), kCoreDims[k]));
+  if (parts.empty()) {
+    return at::zeros({is_of_pairs ? pairs_ : 0}, scene_.gravity.options().dtype(at::kDouble));
   }
+  const Tensor whole = joined(parts);
+  return is_of_pairs ? expanded_to(whole, common({}, whole, 1), {pairs_}) : whole;
+}
+
+Tensors PreparedScene::parameters() const {
+  Tensors all;
+  for (std::size_t k = 0; k < kParameters; ++k) all.push_back(kept_[k].defined() ? kept_[k] : find_parameter(k));
   return all;
 }
 
-bool PreparedScene::is_constant() const {
-  for (std::size_t k = 0; k < kParameters; ++k) {
-    for (const Tensor& x : parts_[k]) {
-      if (!x.defined() || !can_read(x) || !x.device().is_cpu() || x.scalar_type() != at::kDouble ||
-          x.dim() != kCoreDims[k] || !x.is_contiguous() || x.requires_grad() || x._fw_grad(/*level=*/0).defined()) {
-        return false;
-      }
-    }
-  }
-  return true;
+bool PreparedScene::is_constant(std::size_t k) const {
+  return std::all_of(parts_[k].begin(), parts_[k].end(), [&](const Tensor& x) {
+    return x.defined() && can_read(x) && x.device().is_cpu() && x.scalar_type() == at::kDouble &&
+           x.dim() == kCoreDims[k] && x.is_contiguous() && !x.requires_grad() && !x._fw_grad(/*level=*/0).defined();
+  });
 }
 
-void PreparedScene::keep_parameters() {
-  for (const Tensor& x : find_parameters()) {
-    kept_.push_back(x.clone(at::MemoryFormat::Contiguous));
-    if (can_read(kept_.back()) && !kept_.back().is_inference()) continue;
-    kept_.clear();  // torch.func or an inference mode, which may end before the scene is used again
-    return;
+bool PreparedScene::has_numbers_of_scene(std::size_t k) const {
+  const double* next = kept_[k].const_data_ptr<double>();
+  const double* const end = next + kept_[k].numel();
+  for (const Tensor& x : parts_[k]) {
+    const bool is_one_for_all = k >= kMu && x.numel() == 1;
+    const auto* const numbers = x.const_data_ptr<double>();
+    for (std::int64_t i = 0; i < (is_one_for_all ? pairs_ : x.numel()); ++i, ++next) {
+      // Bits are compared: 0 and -0 differ, and a NaN equals itself.
+      if (next == end || std::memcmp(next, numbers + (is_one_for_all ? 0 : i), sizeof(double)) != 0) return false;
+    }
   }
+  return next == end || parts_[k].empty();
 }
 
 bool PreparedScene::is_current() const {
-  if (!is_constant()) return kept_.empty() && scene_.bodies.size() == 1;
-  if (kept_.empty()) return false;
   for (std::size_t k = 0; k < kParameters; ++k) {
-    const double* next = kept_[k].const_data_ptr<double>();
-    const double* const end = next + kept_[k].numel();
-    for (const Tensor& x : parts_[k]) {
-      const bool is_one_for_all = k >= kMu && x.numel() == 1;
-      const auto* const numbers = x.const_data_ptr<double>();
-      for (std::int64_t i = 0; i < (is_one_for_all ? pairs_ : x.numel()); ++i, ++next) {
-        // Bits are compared: 0 and -0 differ, and a NaN equals itself.
-        if (next == end || std::memcmp(next, numbers + (is_one_for_all ? 0 : i), sizeof(double)) != 0) return false;
-      }
+    if (is_constant(k)) {
+      if (!kept_[k].defined() || !has_numbers_of_scene(k)) return false;
+    } else if (kept_[k].defined() || (k == kRadii && scene_.bodies.size() > 1)) {
+      return false;  // the pairs of several bodies depend on their radii
     }
-    if (next != end && !parts_[k].empty()) return false;
   }
   return true;
 }

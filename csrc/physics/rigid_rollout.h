@@ -44,7 +44,7 @@ class LCP_API PreparedScene {
  public:
   /// Throws c10::Error where the scene or the options do not fit.
   ///   pairs: those of contact_pairs, where they are known. Else they are found by the numbers of the scene.
-  ///   keeps: whether the parameters of the operator are copied, for many rollouts, if they are constants.
+  ///   keeps: whether the parameters of the operator that are constants are copied, for many rollouts.
   PreparedScene(RigidScene scene, RigidOptions options,
                 const std::optional<std::vector<ContactPair>>& pairs = std::nullopt, bool keeps = false);
 
@@ -54,23 +54,23 @@ class LCP_API PreparedScene {
   /// The step as a text for lcp::_rollout: all of the scene and of the options but the tensors and substeps.
   const std::string& text() const { return text_; }
   /// The parameters of the operator, in float64; what the formulation does not read is 0.
-  std::vector<at::Tensor> parameters() const { return kept_.empty() ? find_parameters() : kept_; }
-  /// Whether the tensors of the scene still have the numbers that were kept, and no derivatives, if they had none.
+  std::vector<at::Tensor> parameters() const;
+  /// Whether the tensors of the scene still have the numbers that were kept, and those that are constants were kept.
   bool is_current() const;
 
  private:
   void list_parts();
-  std::vector<at::Tensor> find_parameters() const;
-  bool is_constant() const;
-  void keep_parameters();
+  // Of parameter k.
+  at::Tensor find_parameter(std::size_t k) const;
+  bool is_constant(std::size_t k) const;
+  bool has_numbers_of_scene(std::size_t k) const;
 
   RigidScene scene_;
   RigidOptions options_;
   std::int64_t pairs_;
   std::string text_;
-  std::array<std::vector<at::Tensor>, rigid::kParameters>
-      parts_;                     // of the parameters, for each of the bodies or planes
-  std::vector<at::Tensor> kept_;  // the parameters, if they are kept
+  std::array<std::vector<at::Tensor>, rigid::kParameters> parts_;  // of all bodies or planes
+  std::array<at::Tensor, rigid::kParameters> kept_;                // undefined where it is not
 };
 
 /// A rollout by lcp::_rollout. The arguments must fit, as `simulate` checks.
