@@ -166,8 +166,6 @@ Simulator::Simulator(const Scene& scene, double tolerance)
 }
 
 void Simulator::begin(const Parameters<const double>& parameters) {
-  if (parameters == begun_) return;
-  begun_ = parameters;
   threshold_ = threshold_of(scene_, parameters[kGravity]);
   skips_far_ = !scene_.links.empty() && threshold_ == std::numeric_limits<double>::max() && scene_.law.kappa == 0;
   set_mass_matrix(scene_, parameters, A_.data());
@@ -182,13 +180,11 @@ void Simulator::begin(const Parameters<const double>& parameters) {
 }
 
 void Simulator::run(std::int64_t steps, const Parameters<const double>& parameters, const State<const double>& first,
-                    Series<const double> u, const Path<double>& path, const Outcome& outcome) {
+                    Series<const double> u, const Path<double>& path, const Outcome& outcome, bool has_begun) {
   const int bodies = scene_.bodies, contacts = scene_.contacts(), unknowns = contacts * unknowns_of(scene_.law);
-  begin(parameters);
-  bool failed = false;
-  for (int part = 0; part < kStateParts; ++part) {
-    failed = failed || !is_finite(first[part], size_of(static_cast<StatePart>(part), scene_));
-  }
+  if (!has_begun) begin(parameters);
+  bool failed = !is_finite(first.position, 3 * bodies) || !is_finite(first.orientation, 4 * bodies) ||
+                !is_finite(first.velocity, 3 * bodies) || !is_finite(first.angular_velocity, 3 * bodies);
   State<const double> now = first;
   interrupt::Pace pace;
   for (std::int64_t s = 0; s < steps; ++s) {

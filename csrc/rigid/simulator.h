@@ -45,12 +45,12 @@ class Simulator {
   /// scene must outlive this object. tolerance: of make_solver.
   Simulator(const Scene& scene, double tolerance);
 
-  /// Walks one trajectory. u: for each step [b, 6], N and N m.
+  /// Walks one trajectory. u: for each step [b, 6], N and N m. has_begun: whether the parameters are those of the last
+  /// run.
   void run(std::int64_t steps, const Parameters<const double>& parameters, const State<const double>& first,
-           Series<const double> u, const Path<double>& path, const Outcome& outcome);
+           Series<const double> u, const Path<double>& path, const Outcome& outcome, bool has_begun = false);
 
-  /// Makes the parameters those of the steps that problems_of is asked for. Numbers at the same places must stay the
-  /// same while this object exists.
+  /// Makes the parameters those of the steps that problems_of is asked for.
   void begin(const Parameters<const double>& parameters);
   /// Computes what a step begins with, for the next three functions. False where numbers are not finite, a quaternion
   /// is 0, or the mass matrix of the trees is not positive definite.
@@ -117,7 +117,6 @@ class Simulator {
   void advance(const Numbers& read, const State<double>& next);
 
   const Scene& scene_;
-  Parameters<const double> begun_ = {};  // those of the last call of begin
   double threshold_ = 0;
   bool skips_far_ = false;  // whether pairs that are too far to close are skipped: in trees without impacts
   Status of_A_ = Status::kBadInput;

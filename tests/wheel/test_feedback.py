@@ -214,3 +214,15 @@ def test_a_linear_complementarity_system_takes_it():
     assert torch.func.vmap(closed, (0, None, None, None))(torch.stack([given[0]] * 2), *given[1:]).shape == (2, 2, steps, 1)
     with pytest.raises(RuntimeError, match=r"K must be \[1, 1\] or \[..., 6, 1, 1\]; got \[2, 5, 1, 1\]"):
         closed(given[0][:, :5], *given[1:])
+
+
+def test_operators_take_gains_with_a_reference_alone():
+    system, state, u, (K, reference) = case("planar", {})
+    call = functools.partial(torch.ops.lcp._simulate_planar_block, state, u, system._parameters(), formulation="polyhedral",
+                             directions=4, max_passes=1, relaxed=False, direction_tolerance=None)
+    for alone in ({"K": K}, {"reference": reference}):
+        with pytest.raises(RuntimeError, match="K and reference must both be given, or neither"):
+            call(**alone)
+    eye = torch.eye(1).double()
+    with pytest.raises(RuntimeError, match="K and reference must both be given, or neither"):
+        torch.ops.lcp.simulate_lcs(*[eye] * 4, eye[0], *[eye] * 3, eye[0], eye[0], eye, K=eye)

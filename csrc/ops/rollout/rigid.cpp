@@ -248,6 +248,39 @@ std::shared_ptr<const Described> described(const StepText& step, at::TensorList 
   return described(step, count(rigid::kMass), count(rigid::kRadii), count(rigid::kOffsets));
 }
 
+// A Simulator, Adjoint or Tangent of a scene. One of a small scene is kept for the next call in the same thread: to
+// make it takes longer than a single step.
+template <class Workspace>
+class Kept {
+ public:
+  template <class... Arguments>
+  Kept(std::shared_ptr<const Described> scene, const Arguments&... arguments) : scene_(std::move(scene)) {
+    if (last().scene_ == scene_) workspace_ = std::move(last().workspace_);
+    if (!workspace_) workspace_ = std::make_unique<Workspace>(scene_->scene, scene_->tolerance, arguments...);
+  }
+
+  Workspace* operator->() { return workspace_.get(); }
+
+  // To be called at the end, but not where the work has thrown.
+  void keep() {
+    if (scene_->scene.bodies > kMostBodies || scene_->scene.contacts() > kMostContacts) return;
+    last().workspace_ = std::move(workspace_);
+    last().scene_ = scene_;
+  }
+
+ private:
+  static constexpr int kMostBodies = 4, kMostContacts = 64;  // some hundred kB
+
+  Kept() = default;
+  static Kept& last() {
+    thread_local Kept kept;
+    return kept;
+  }
+
+  std::shared_ptr<const Described> scene_;  // outlives the workspace
+  std::unique_ptr<Workspace> workspace_;
+};
+
 // Inputs, or tangents of them, in memory.
 class Views {
  public:
@@ -376,20 +409,23 @@ class RigidKind final : public RolloutKind {
     const Views views(directions.batch(), own_x);
     const std::int64_t count = directions.trajectories();
     parallel_for(0, count, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
-      rigid::Simulator simulator(scene, known->tolerance);
+      Kept<rigid::Simulator> simulator(known);
       for (std::int64_t trajectory = begin; trajectory < end; ++trajectory) {
         const std::int64_t b = directions.place(trajectory, 0);
-        simulator.run(steps, views.parameters(trajectory), views.first(trajectory), views.u(trajectory),
-                      targets(results, all, b),
-                      {series_of<double>(results[kUnknowns], all, b, saved),
-                       series_of<std::int8_t>(results[kStates], all, b, saved),
-                       series_of<std::int8_t>(results[kChosen], all, b, scene.contacts()),
-                       series_of<std::int8_t>(results[kStatus], all, b, 1),
-                       series_of<std::int64_t>(results[kIterations], all, b, 1)});
+        const auto parameters = views.parameters(trajectory);
+        const bool has_begun = trajectory > begin && parameters == views.parameters(trajectory - 1);
+        simulator->run(steps, parameters, views.first(trajectory), views.u(trajectory), targets(results, all, b),
+                       {series_of<double>(results[kUnknowns], all, b, saved),
+                        series_of<std::int8_t>(results[kStates], all, b, saved),
+                        series_of<std::int8_t>(results[kChosen], all, b, scene.contacts()),
+                        series_of<std::int8_t>(results[kStatus], all, b, 1),
+                        series_of<std::int64_t>(results[kIterations], all, b, 1)},
+                       has_begun);
         for (std::int64_t k = 1; k < directions.count(); ++k) {
           for (const Tensor& result : results) copy_steps(result, steps, all, b, directions.place(trajectory, k));
         }
       }
+      simulator.keep();
     });
   }
 
@@ -411,7 +447,7 @@ class RigidKind final : public RolloutKind {
       return (wanted >> k & 1) != 0 ? gradients[k].mutable_data_ptr<double>() + b * gradients[k].size(-1) : nullptr;
     };
     for_each_part(directions, steps, [&](const auto& for_each_trajectory) {
-      rigid::Adjoint adjoint(scene, known->tolerance, rank_tolerance(x[rigid::kMass]), ties_named(step.word("ties")));
+      Kept<rigid::Adjoint> adjoint(known, rank_tolerance(x[rigid::kMass]), ties_named(step.word("ties")));
       std::vector<rigid::Path<const double>> of_path;
       std::vector<rigid::Gradients> to;
       for_each_trajectory([&](std::int64_t trajectory, std::int64_t first, std::int64_t end) {
@@ -426,8 +462,9 @@ class RigidKind final : public RolloutKind {
           }
           for (std::size_t k = 0; k < kParameters; ++k) to.back().parameters[k] = target(k, b);
         }
-        adjoint.run(steps, views.parameters(trajectory), walked(views, trajectory), of_path, to);
+        adjoint->run(steps, views.parameters(trajectory), walked(views, trajectory), of_path, to);
       });
+      adjoint.keep();
     });
   }
 
@@ -437,7 +474,6 @@ class RigidKind final : public RolloutKind {
     const std::int64_t all = c10::multiply_integers(batch), steps = x[kForces].size(-2);
     if (all * steps == 0) return;
     const auto known = described(step, x);
-    const rigid::Scene& scene = known->scene;
     const Directions directions(batch, {{inputs(), x}, {this->path(), path}});
     const std::vector<Tensor> own_x = directions.without(inputs(), x),
                               own_path = directions.without(this->path(), path);
@@ -447,7 +483,7 @@ class RigidKind final : public RolloutKind {
     std::array<bool, kInputs> varies;
     for (std::size_t k = 0; k < kInputs; ++k) varies[k] = !is_zero(d[k]);
     for_each_part(directions, steps, [&](const auto& for_each_trajectory) {
-      rigid::Tangent tangent(scene, known->tolerance, rank_tolerance(x[rigid::kMass]), ties_named(step.word("ties")));
+      Kept<rigid::Tangent> tangent(known, rank_tolerance(x[rigid::kMass]), ties_named(step.word("ties")));
       std::vector<rigid::Direction> of_inputs;
       std::vector<rigid::Path<double>> to;
       for_each_trajectory([&](std::int64_t trajectory, std::int64_t first, std::int64_t end) {
@@ -463,8 +499,9 @@ class RigidKind final : public RolloutKind {
           if (!varies[kForces]) own.u.data = nullptr;
           to.push_back(targets(tangents, all, b));
         }
-        tangent.run(steps, views.parameters(trajectory), walked(views, trajectory), of_inputs, to);
+        tangent->run(steps, views.parameters(trajectory), walked(views, trajectory), of_inputs, to);
       });
+      tangent.keep();
     });
   }
 
