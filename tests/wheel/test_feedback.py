@@ -101,7 +101,7 @@ def test_derivatives_of_both_orders_are_those_of_differences(name, options):
     assert torch.autograd.gradgradcheck(function, leaves, check_fwd_over_rev=True)
 
 
-@each
+@pytest.mark.parametrize("name, options", closed + looped[:1] + looped[-1:], ids=str)
 def test_it_is_mapped(name, options):
     system, state, u, (K, reference) = case(name, options)
     function = function_of(name, system, options)
