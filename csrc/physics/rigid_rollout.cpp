@@ -109,7 +109,7 @@ Tensor joined(const Tensors& parts) {
 
 Tensor number(const Tensor& x) { return x.scalar_type() == at::kDouble ? x : x.to(at::kDouble); }
 
-// How many dimensions of the tensors of a scene a parameter reads, in the order of rigid::Parameter.
+// How many dimensions of the tensors of a scene a parameter reads, in the order of rigid::Parameter; it has no trees.
 constexpr std::array<std::int64_t, kParameters> kCoreDims = {0, 2, 0, 2, 1, 1, 0, 1, 1, 1, 1, 1};
 
 // x, with its last dimensions, `count` of them, as one.
@@ -184,6 +184,7 @@ RigidOptions options_of(std::string_view text) {
 
 // The ends of the steps and their impulses for the inputs of the operator, [..., T, k].
 Tensors by_tensors(const StepText& step, const Tensors& x) {
+  TORCH_CHECK(step.counts_if("parents").empty(), "rollouts of bodies with joints have derivatives of the first order");
   RigidScene scene = scene_of(step.text());
   const std::vector<std::int64_t> balls = step.counts("balls");
   const std::int64_t bodies = count_of(scene.bodies), planes = static_cast<std::int64_t>(scene.planes.size());
@@ -206,13 +207,19 @@ Tensors by_tensors(const StepText& step, const Tensors& x) {
   scene.restitution = x[kRestitution];
   scene.stiffness = x[kStiffness];
   scene.dissipation = x[kDissipation];
-  const auto of_bodies = [&](Place place, std::int64_t size) { return x[place].unflatten(-1, {bodies, size}); };
-  const RigidSteps steps = step_by_step(
-      {of_bodies(kPosition, 3), of_bodies(kOrientation, 4), of_bodies(kVelocity, 3), of_bodies(kAngularVelocity, 3)},
-      of_bodies(kForces, 6).movedim(-3, 0), scene, options_of(step.text()));
+  const auto of_bodies = [&](std::size_t place, std::int64_t size) { return x[place].unflatten(-1, {bodies, size}); };
+  const RigidSteps steps = step_by_step({of_bodies(kFirst + kPosition, 3), of_bodies(kFirst + kOrientation, 4),
+                                         of_bodies(kFirst + kVelocity, 3), of_bodies(kFirst + kAngularVelocity, 3)},
+                                        of_bodies(kForces, 6).movedim(-3, 0), scene, options_of(step.text()));
   const auto steps_last = [](const Tensor& all) { return all.flatten(-2).movedim(0, -2); };
-  return {steps_last(steps.next.position), steps_last(steps.next.orientation), steps_last(steps.next.velocity),
-          steps_last(steps.next.angular_velocity), steps.gamma.movedim(0, -2)};
+  const Tensor position = steps_last(steps.next.position), none = position.narrow(-1, 0, 0);
+  return {position,
+          steps_last(steps.next.orientation),
+          steps_last(steps.next.velocity),
+          steps_last(steps.next.angular_velocity),
+          none,
+          none,
+          steps.gamma.movedim(0, -2)};
 }
 
 const ops::RegisterByTensors registered("rigid", by_tensors);
@@ -241,23 +248,28 @@ SymShape checked_shapes(const RigidState& state, const Tensor& u, const Prepared
 
 using namespace scene_rollout;  // NOLINT(google-build-using-namespace): of this file
 
+void add_options(double dt, const RigidOptions& options, StepWriter& writer) {
+  writer.add("formulation", ops::kInSchema<RigidFormulation>.at(static_cast<std::size_t>(options.formulation)))
+      .add("dt", dt)
+      .add("bounce_threshold", options.bounce_threshold)
+      .add("stabilization", options.stabilization)
+      .add("tolerance", options.tolerance.value_or(RigidOptions::kTolerance))
+      .add("ties", std::string_view(options.ties));
+  if (options.formulation == RigidFormulation::kPolyhedral) {
+    writer.add("directions", options.directions.count).add("angle", options.directions.angle);
+  }
+  if (options.formulation == RigidFormulation::kCompliant) {
+    writer.add("sigma", options.regularization.sigma).add("beta", options.regularization.beta);
+  }
+  if (options.kappa != 0) writer.add("kappa", options.kappa);
+}
+
 PreparedScene::PreparedScene(RigidScene given, RigidOptions given_options,
                              const std::optional<std::vector<ContactPair>>& known, bool keeps)
     : scene_(std::move(given)), options_(std::move(given_options)) {
   check_scene(scene_, options_);
-  const bool is_polyhedral = options_.formulation == RigidFormulation::kPolyhedral;
   StepWriter writer("rigid");
-  writer.add("formulation", ops::kInSchema<RigidFormulation>.at(static_cast<std::size_t>(options_.formulation)))
-      .add("dt", scene_.dt)
-      .add("bounce_threshold", options_.bounce_threshold)
-      .add("stabilization", options_.stabilization)
-      .add("tolerance", options_.tolerance.value_or(RigidOptions::kTolerance))
-      .add("ties", std::string_view(options_.ties));
-  if (is_polyhedral) writer.add("directions", options_.directions.count).add("angle", options_.directions.angle);
-  if (options_.formulation == RigidFormulation::kCompliant) {
-    writer.add("sigma", options_.regularization.sigma).add("beta", options_.regularization.beta);
-  }
-  if (options_.kappa != 0) writer.add("kappa", options_.kappa);
+  add_options(scene_.dt, options_, writer);
   std::vector<std::int64_t> balls, plane_bodies, touches, touch_counts, pairs, first_ball = {0};
   for (const RigidBody& body : scene_.bodies) {
     balls.push_back(body.radii.sym_size(-1).guard_int(__FILE__, __LINE__));
@@ -313,7 +325,7 @@ void PreparedScene::list_parts() {
 }
 
 Tensor PreparedScene::find_parameter(std::size_t k) const {
-  const bool is_of_pairs = k >= kMu;
+  const bool is_of_pairs = k >= kMu && k <= kDissipation;
   Tensors parts;
   for (const Tensor& part : parts_[k]) parts.push_back(as_vector(number(part), kCoreDims[k]));
   if (parts.empty()) {
@@ -367,6 +379,8 @@ RigidSteps roll_out(const RigidState& state, const Tensor& u, const PreparedScen
   for (const Tensor* x : {&state.position, &state.orientation, &state.velocity, &state.angular_velocity}) {
     inputs.push_back(as_vector(number(*x), 2));
   }
+  const Tensor none = at::zeros({0}, inputs[kMass].options());
+  inputs.insert(inputs.end(), kStateParts - 4, none);  // of joints
   inputs.push_back((u.dim() == 3 ? number(u) : number(u).movedim(0, -3)).flatten(-2));
   const Tensors results = ops::roll_out(scene.text(), inputs, feedback);
   const at::ScalarType dtype = state.velocity.scalar_type();

@@ -13,6 +13,7 @@
 #include "lcp/export.h"
 #include "lcp/physics/rigid_scene.h"
 #include "ops/composite.h"
+#include "ops/rollout/step_text.h"
 #include "rigid/parameter.h"
 
 namespace lcp::physics {
@@ -25,6 +26,9 @@ LCP_MEMBERS_BY(
       return std::tie(x.formulation, x.substeps, x.bounce_threshold, x.stabilization, x.directions.count,
                       x.directions.angle, x.kappa, x.ties, x.tolerance, x.regularization.sigma, x.regularization.beta);
     })
+
+/// Adds dt and the options but substeps to the text of a step.
+void add_options(double dt, const RigidOptions& options, ops::StepWriter& writer);
 
 /// The ends of all steps, [steps, batch..., ...], NaN from the first on that was not solved.
 struct RigidSteps {

@@ -183,8 +183,10 @@ void Simulator::run(std::int64_t steps, const Parameters<const double>& paramete
                     Series<const double> u, const Path<double>& path, const Outcome& outcome, bool has_begun) {
   const int bodies = scene_.bodies, contacts = scene_.contacts(), unknowns = contacts * unknowns_of(scene_.law);
   if (!has_begun) begin(parameters);
-  bool failed = !is_finite(first.position, 3 * bodies) || !is_finite(first.orientation, 4 * bodies) ||
-                !is_finite(first.velocity, 3 * bodies) || !is_finite(first.angular_velocity, 3 * bodies);
+  bool failed = false;
+  for (int part = 0; part < kStateParts; ++part) {
+    failed = failed || !is_finite(first[part], size_of(static_cast<StatePart>(part), scene_));
+  }
   State<const double> now = first;
   interrupt::Pace pace;
   for (std::int64_t s = 0; s < steps; ++s) {

@@ -188,6 +188,9 @@ struct Described {
               step.number("stabilization")} {
     check_pairs();
     check_lists(step);
+    add_trees(step, scene);
+    TORCH_CHECK(scene.links.empty() || scene.law.formulation != rigid::Formulation::kCompliant,
+                "bodies with joints must have rigid contact; got compliant contact");
   }
 
  private:
@@ -388,9 +391,9 @@ class RigidKind final : public RolloutKind {
     const auto count = [&](char letter) { return static_cast<int>(call.size(letter).guard_int(__FILE__, __LINE__)); };
     const auto known = described(step, count('b'), count('p'), count('h'));
     const rigid::Scene& scene = known->scene;
-    TORCH_CHECK(call.size('c') == scene.contacts(),
-                "pairs must have four numbers for each of mu's c = ", call.size('c'), " contacts; got ",
-                4 * scene.contacts());
+    TORCH_CHECK(call.size('c') == scene.contacts(), "pairs and limits must be as many as mu's c = ", call.size('c'),
+                " contacts; got ", scene.contacts());
+    check_sizes(call, scene);
     check_saved(call, call.size('c') * rigid::unknowns_of(scene.law));
   }
 
@@ -506,13 +509,8 @@ class RigidKind final : public RolloutKind {
   }
 
  private:
-  // Throws where the sizes are not those of the trees.
-  static void check_trees(const Call& call, const StepText& step) {
-    const auto size = [&](char letter) { return static_cast<int>(call.size(letter).guard_int(__FILE__, __LINE__)); };
-    rigid::Scene scene = {size('b'), size('p'), size('h'), pairs_of(step, size('h')), law_of(step), 0, {}, 0};
-    add_trees(step, scene);
-    TORCH_CHECK(scene.links.empty() || scene.law.formulation != rigid::Formulation::kCompliant,
-                "bodies with joints must have rigid contact; got compliant contact");
+  // Throws where the sizes are not those of the state and of the trees.
+  static void check_sizes(const Call& call, const rigid::Scene& scene) {
     const auto check_size = [&](char letter, const char* what, int count) {
       TORCH_CHECK(call.size(letter) == count, "a scene with these bodies and joints must have ", count, " ", what,
                   "; got ", call.size(letter));
