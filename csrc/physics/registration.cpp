@@ -18,11 +18,11 @@
 #include "lcp/physics/sample_velocities.h"
 #include "ops/composite.h"
 #include "physics/rigid_rollout.h"
+#include "physics/scene_list.h"
 #include "physics/stepping.h"
 
 namespace lcp::physics {
 
-LCP_MEMBERS(RigidState, position, orientation, velocity, angular_velocity)
 LCP_MEMBERS(RigidSolution, next, gamma, status, iterations)
 LCP_MEMBERS(RigidCertificate, unsolved, kinked, residual, margin)
 LCP_MEMBERS(RigidContacts, gap, J, normal, point)
@@ -36,40 +36,6 @@ using ops::define;
 using TensorVector = std::vector<Tensor>;
 using Numbers = std::vector<std::int64_t>;
 
-// A scene from the tensors of a list that are behind the `first` ones: for each body its mass, inertia, centers, radii
-// and drag, for each plane its normal and offset, gravity, mu, restitution and, where there are five behind the planes,
-// stiffness and dissipation. Plane k is fixed to plane_bodies[k] and can touch the next touch_counts[k] of the bodies
-// that `touches` lists.
-RigidScene scene_of(at::TensorList x, std::int64_t first, std::int64_t bodies, at::IntArrayRef plane_bodies,
-                    at::IntArrayRef touches, at::IntArrayRef touch_counts, double dt) {
-  const std::int64_t least_bodies = first > 0 ? 1 : 0, planes = std::ssize(plane_bodies), count = std::ssize(x);
-  TORCH_CHECK(bodies >= least_bodies && bodies <= count, "bodies must be from ", least_bodies,
-              " to the number of tensors; got ", bodies);
-  const std::int64_t least = first + 5 * bodies + 2 * planes + 3;
-  TORCH_CHECK(count != least + 1, "stiffness and dissipation must both be given, or neither");
-  TORCH_CHECK(count == least || count == least + 2, "x must be ", least, " tensors, or ", least + 2,
-              " with stiffness and dissipation; got ", count);
-  TORCH_CHECK(touch_counts.size() == plane_bodies.size(), "touch_counts must be ", planes, " numbers; got ",
-              touch_counts.size());
-  x = x.slice(first);
-  RigidScene scene;
-  for (; std::ssize(scene.bodies) < bodies; x = x.slice(5)) scene.bodies.push_back({x[0], x[1], x[2], x[3], x[4]});
-  for (std::size_t k = 0; k < plane_bodies.size(); ++k, x = x.slice(2)) {
-    TORCH_CHECK(touch_counts[k] >= 0 && touch_counts[k] <= static_cast<std::int64_t>(touches.size()),
-                "touch_counts must have the sum of the number of touches; got ", touch_counts);
-    scene.planes.push_back({x[0], x[1], plane_bodies[k], touches.slice(0, touch_counts[k]).vec()});
-    touches = touches.slice(touch_counts[k]);
-  }
-  scene.dt = dt;
-  scene.gravity = x[0];
-  scene.mu = x[1];
-  scene.restitution = x[2];
-  if (x.size() == 3) return scene;
-  scene.stiffness = x[3];
-  scene.dissipation = x[4];
-  return scene;
-}
-
 // A RigidScene with options as a class of TorchScript, with the functions of the scene as its methods. A state is the
 // list of its four tensors.
 struct SceneClass : torch::CustomClassHolder {
@@ -77,7 +43,7 @@ struct SceneClass : torch::CustomClassHolder {
              const Numbers& touch_counts, double dt, const std::string& formulation, std::int64_t substeps,
              std::optional<double> bounce_threshold, double stabilization, std::int64_t directions, double angle,
              double kappa, const std::string& ties, std::optional<double> tolerance, double sigma, double beta)
-      : scene(scene_of(x, 0, bodies, plane_bodies, touches, touch_counts, dt)) {
+      : scene(scene_of_list(x, 0, bodies, plane_bodies, touches, touch_counts, dt)) {
     ops::kInSchema<RigidOptions>.access(options) =
         std::tuple(ops::enumerator_named<RigidFormulation>("formulation", formulation), substeps, bounce_threshold,
                    stabilization, directions, angle, kappa, ties, tolerance, sigma, beta);
@@ -142,7 +108,7 @@ RigidSolution roll_out_scene(const TensorVector& x, std::int64_t bodies, const N
                              const Numbers& touches, const Numbers& touch_counts, const std::optional<Numbers>& pairs,
                              double dt, const RigidOptions& options,
                              const std::optional<Feedback<RigidState>>& feedback) {
-  const RigidScene scene = scene_of(x, 5, bodies, plane_bodies, touches, touch_counts, dt);
+  const RigidScene scene = scene_of_list(x, 5, bodies, plane_bodies, touches, touch_counts, dt);
   std::optional<std::vector<ContactPair>> known;
   if (pairs) {
     known.emplace();

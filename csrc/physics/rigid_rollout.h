@@ -12,20 +12,11 @@
 
 #include "lcp/export.h"
 #include "lcp/physics/rigid_scene.h"
-#include "ops/composite.h"
 #include "ops/rollout/step_text.h"
+#include "physics/scene_list.h"
 #include "rigid/parameter.h"
 
 namespace lcp::physics {
-
-LCP_ENUMERATORS(RigidFormulation, "exact_cone", "polyhedral", "compliant")
-LCP_MEMBERS_BY(
-    RigidOptions,
-    "formulation, substeps, bounce_threshold, stabilization, directions, angle, kappa, ties, tolerance, sigma, beta",
-    [](auto& x) {
-      return std::tie(x.formulation, x.substeps, x.bounce_threshold, x.stabilization, x.directions.count,
-                      x.directions.angle, x.kappa, x.ties, x.tolerance, x.regularization.sigma, x.regularization.beta);
-    })
 
 /// Adds dt and the options but substeps to the text of a step.
 void add_options(double dt, const RigidOptions& options, ops::StepWriter& writer);

@@ -10,6 +10,8 @@ functions of tensors. All compute in float64, and treat b independent problems a
     fit = least_squares(residuals, start)
     print(fit.theta, uncertainty(fit.jacobian, noise).std)
 
+fit_motion fits scenes of rigid bodies to recorded motion, with all of this inside.
+
 These standard deviations know the noise alone. Of a model that steps in time, interval adds the bias of its time steps,
 and explains says whether the model can be right at all.
 """
@@ -23,23 +25,36 @@ from torch import Tensor
 
 from torchlcp._arguments import TensorLike, call, operator
 from torchlcp._callbacks import numbered
+from torchlcp._motion import (
+    LeastLengths, MotionFit, MotionParameter, MotionProgress, MotionScene, fit_motion, least_lengths, motion_of_points,
+    with_velocities,
+)
 
 __all__ = [
     "Interval",
+    "LeastLengths",
     "LeastSquares",
     "LeastSquaresStatus",
     "Linearization",
+    "MotionFit",
+    "MotionParameter",
+    "MotionProgress",
+    "MotionScene",
     "MovingHorizon",
     "ParticleFilter",
     "Uncertainty",
     "explains",
+    "fit_motion",
     "interval",
+    "least_lengths",
     "least_squares",
     "least_squares_of_linearized",
     "linearize",
+    "motion_of_points",
     "moving_horizon",
     "particle_filter",
     "uncertainty",
+    "with_velocities",
 ]
 
 class Linearization(NamedTuple):

@@ -5,6 +5,7 @@
 #include <torch/utils.h>
 
 #include <cmath>
+#include <utility>
 
 #include "lcp/identification/uncertainty.h"
 #include "support/tensors.h"
@@ -159,6 +160,20 @@ TEST(ExplainsTest, NamesMistakes) {
   const LeastSquares other = least_squares(residuals, torch::zeros({1, 3}, torch::kDouble));
   EXPECT_THROW(interval(one, other, number(1)), c10::Error);
   EXPECT_THROW(interval(one, one, number(1), {.order = 0.5}), c10::Error);
+}
+
+// From the tables of Student's distribution.
+TEST(StudentTest, QuantilesOfStudent) {
+  EXPECT_TRUE(std::isinf(student_95(0)));
+  for (const auto& [freedom, quantile] : {std::pair(1, 12.706), {2, 4.303}, {7, 2.365}, {30, 2.042}, {1000, 1.962}}) {
+    EXPECT_NEAR(student_95(freedom), quantile, 5e-4 * quantile) << freedom;
+  }
+}
+
+TEST(StudentTest, FewGroupsWidenAnInterval) {
+  EXPECT_TRUE(std::isinf(half_width_95(5, 5)));
+  EXPECT_NEAR(half_width_95(7, 5), student_95(2) * std::sqrt(7. / 2), 1e-12);
+  EXPECT_NEAR(half_width_95(100000, 5), 1.96, 1e-3);
 }
 
 }  // namespace

@@ -251,11 +251,16 @@ _DEFAULTS: RigidOptions = {
 }
 
 
-def _all_options(options: RigidOptions) -> list[Any]:
+def all_options(options: RigidOptions) -> dict[str, Any]:
+    """Options with the defaults of those that are not given. Raises TypeError for others."""
     unknown = set(options) - set(_DEFAULTS)
     if unknown:
         raise TypeError(f"there is no option {sorted(unknown)[0]}; the options are {', '.join(_DEFAULTS)}")
-    return list({**_DEFAULTS, **options}.values())
+    return {**_DEFAULTS, **options}
+
+
+def _all_options(options: RigidOptions) -> list[Any]:
+    return list(all_options(options).values())
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -328,6 +333,17 @@ class RigidScene:
         if len(self.bodies) == 1 or torch.compiler.is_compiling():
             return None
         return [int(number) for pair in self._compiled().contact_pairs() for number in pair] or [-1]
+
+    def _with_tensors(self, tensors: Sequence[Tensor], dt: float) -> RigidScene:
+        """The scene with other tensors, in the order of _tensors, and another dt."""
+        of_planes, behind = 5 * len(self.bodies), 5 * len(self.bodies) + 2 * len(self.planes)
+        bodies = [RigidBody(*tensors[k : k + 5]) for k in range(0, of_planes, 5)]
+        planes = [
+            dataclasses.replace(plane, normal=tensors[k], offset=tensors[k + 1])
+            for plane, k in zip(self.planes, range(of_planes, behind, 2), strict=True)
+        ]
+        gravity, mu, restitution, *compliance = tensors[behind:]
+        return RigidScene(bodies, planes, dt, mu, restitution, gravity, *compliance)
 
     def _compiled(self, options: RigidOptions | None = None) -> Any:
         """The scene in C++, where it keeps what does not change, with these options, or with any."""
