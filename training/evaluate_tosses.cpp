@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "run/program.h"
+#include "tosses/body.h"
 #include "tosses/cube.h"
 #include "tosses/cube_model.h"
 #include "tosses/judge.h"
@@ -28,7 +29,7 @@ int evaluate_tosses(int argc, const char* const* argv) {
       "measured one, in three protocols: whole tosses; from the last sample before the cube can touch\n"
       "the ground; and windows of 80 steps.");
   RunFlags run;
-  std::filesystem::path folder, file;
+  std::filesystem::path folder, file, body;
   double length = 0, rate = 148, measured_side = CubeFlags().side;
   CubeFlags cube;
   CubeContact contact;
@@ -37,6 +38,8 @@ int evaluate_tosses(int argc, const char* const* argv) {
   line.add("length-unit", length, kLengthUnitHelp, nonnegative);
   line.add("measured-side", measured_side,
            "Side of the cube that was tossed, m: the unit of errors, and what penetrates the ground", positive);
+  line.add("body", body, "JSON file of the body that was tossed, of --model, if it is no cube; see docs/tosses.md",
+           nullptr, Role::kFile);
   line.add("rate", rate, "Samples per second", positive);
   line.add("model", file,
            "model.pt of train_tosses, or a TorchScript file like it; without it the cube of the "
@@ -52,6 +55,10 @@ int evaluate_tosses(int argc, const char* const* argv) {
       "is z = 0.");
   if (const auto status = line.parse(argc, argv)) return *status;
   if (folder.empty()) throw UsageError("--tosses is missing: the folder of tosses to compare with");
+  if (!body.empty()) {
+    if (file.empty()) throw UsageError("--body needs --model");
+    line.exclude({"measured-side"}, "--body");
+  }
   if (file.empty()) {
     contact.exclude_unused(line);
   } else {
@@ -59,6 +66,7 @@ int evaluate_tosses(int argc, const char* const* argv) {
     line.exclude({std::begin(CubeContact::kFlags), std::end(CubeContact::kFlags)}, "--model");
   }
   torch::set_num_threads(static_cast<int>(run.threads));
+  const BodyForm form = body.empty() ? BodyForm(measured_side) : read_body(body).form;
   const std::vector<Toss> tosses = read_tosses(folder, length);
   std::unique_ptr<TossModel> model;
   if (file.empty()) {
@@ -74,7 +82,7 @@ int evaluate_tosses(int argc, const char* const* argv) {
   }
   OutputFolder out(line, run);
 
-  Judgement found = judge(*model, tosses, measured_side, cube.gravity, rate);
+  Judgement found = judge(*model, tosses, form, cube.gravity, rate);
   found.metrics["tosses"] = tosses.size();
   out.write_csv("errors.csv", found.errors);
   out.write_csv("errors_in_time.csv", found.errors_in_time);

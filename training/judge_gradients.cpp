@@ -74,11 +74,13 @@ void Flags::add_to(CommandLine& line) {
 }
 
 // Windows in which the cube comes as near to the ground as `kNear`: `count` of them, or as many as are found.
-Segments touching(const Windows& windows, std::int64_t count, std::int64_t steps, double side, at::Generator random) {
+Segments touching(const lcp::identification::MotionWindows& windows, std::int64_t count, std::int64_t steps,
+                  double side, at::Generator random) {
   constexpr double kNear = 0.002;  // m
-  const std::int64_t each = 1 + 4 * count / windows.tosses();
-  const Segments drawn = windows.draw(at::arange(windows.tosses()), each, steps, random);
-  const Tensor height = lowest_corner(drawn.position, drawn.orientation, side).amin(0);
+  const std::int64_t each = 1 + 4 * count / windows.recordings();
+  const Segments drawn = windows.draw(at::arange(windows.recordings()), each, steps, random);
+  const Tensor height =
+      BodyForm(side).lowest_point(drawn.measured.position.squeeze(-2), drawn.measured.orientation.squeeze(-2)).amin(0);
   const Tensor near = (height < kNear).nonzero().squeeze(1);
   if (near.size(0) == 0) throw UsageError("the tosses have no contact with the ground z = 0");
   const Tensor order = at::randperm(near.size(0), random, at::kLong).slice(0, 0, count);
@@ -251,7 +253,7 @@ int judge_gradients(int argc, const char* const* argv) {
   const Flights flights = fit_flights(all, side, rate);
   const double gravity = flights.gravity.value;
   flags.tosses.check_units(gravity);
-  const Windows windows(all, side, gravity, rate);
+  const lcp::identification::MotionWindows windows = windows_of(all, side, gravity, rate);
   CubeFlags far = flags.cube;
   far.mu = flags.initial_mu;
   far.side = flags.initial_side;
@@ -267,7 +269,8 @@ int judge_gradients(int argc, const char* const* argv) {
   };
 
   // Near the values of the flags, where the misfit has its kink: a tenth of the way from there to the far start.
-  const Tensor known = model.numbers_of({flags.cube.mu, flags.cube.restitution, side, flags.cube.inertia});
+  const Tensor known = model.motion().numbers_of(
+      torch::tensor({flags.cube.mu, flags.cube.restitution, side, flags.cube.inertia}, torch::kDouble));
   const Tensor points =
       at::cat({0.9 * known.unsqueeze(0), at::zeros({1, 4}, at::kDouble), random(Stream::kRandomStates, flags.points)});
   std::vector<Question> questions;

@@ -7,49 +7,31 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "lcp/identification/interval.h"
+#include "lcp/identification/fit_motion.h"
 #include "lcp/physics/rotation.h"
 #include "run/program.h"
+#include "tosses/body.h"
 #include "tosses/cube_model.h"
 #include "tosses/data.h"
 #include "tosses/estimate.h"
 #include "tosses/flights.h"
 #include "tosses/judge.h"
-#include "tosses/least_lengths.h"
 #include "tosses/network_model.h"
-#include "tosses/windows.h"
+#include "tosses/protocols.h"
 
 namespace {
 
 using namespace lcp::training;
 using torch::Tensor;
-
-// Training goes through windows of growing length: short ones, whose misfit is smoother in the parameters, lead near
-// the parameters that the long ones, which are what counts, then refine. Each stage has its own step sizes, which fall
-// to a tenth.
-struct Stage {
-  double until;      // of the iterations
-  double length;     // of its windows, relative to the longest
-  double step_size;  // relative to --learning-rate
-};
-constexpr Stage kStages[] = {{0.4, 0.25, 1}, {1, 1, 0.4}};
-
-const Stage& stage_at(double done) {
-  return *std::find_if(std::begin(kStages), std::end(kStages) - 1, [&](const Stage& s) { return done < s.until; });
-}
-
-double step_size(double first, double done) {
-  const Stage& stage = stage_at(done);
-  const double from = &stage == kStages ? 0 : (&stage - 1)->until;
-  return stage.step_size * (0.1 * first + cosine_step_size(0.9 * first, (done - from) / (stage.until - from)));
-}
 
 // Tosses that one process rolls out at once: fewer of them take more time for each, more can be divided among fewer
 // processes.
@@ -64,6 +46,7 @@ struct Flags {
   RunFlags run;
   TrainingFlags training{.iterations = 400, .learning_rate = 0.1};
   std::string model = "cube";
+  std::filesystem::path body;
   TossData tosses;
   std::filesystem::path heldout_tosses;
   std::int64_t train = 0, window = 80, batch = 64;
@@ -75,9 +58,17 @@ struct Flags {
   NetworkSize network;
 
   void add_to(CommandLine& line);
-  void exclude_unused(const CommandLine& line) const;
+  void exclude_unused(const CommandLine& line);
   CubeFlags start() const;
 };
+
+// What is learned of a body of --body where --learn is not given.
+const std::vector<std::string> kLearnedOfBody = {"mu", "restitution", "size", "point", "moments", "tilt"};
+
+template <std::size_t n>
+bool is_of(const char* const (&names)[n], const std::string& name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
 
 bool learns(const std::vector<std::string>& learned, std::initializer_list<const char*> any) {
   return std::any_of(any.begin(), any.end(), [&](const char* name) {
@@ -90,6 +81,8 @@ void Flags::add_to(CommandLine& line) {
   training.add_to(line);
   line.add("model", model, "cube, which touches the ground by the contact solver, or network, a black box",
            one_of({"cube", "network"}));
+  line.add("body", body, "JSON file of the body that was tossed, if it is no cube; see docs/tosses.md", nullptr,
+           Role::kFile);
   tosses.add_to(line);
   line.add("heldout-tosses", heldout_tosses, "Folder of the tosses to judge by; without it those that --train leaves",
            nullptr, Role::kFolder);
@@ -101,10 +94,11 @@ void Flags::add_to(CommandLine& line) {
   line.add("batch", batch, "Tosses of a minibatch", at_least_one);
   line.add("learn", learned,
            "What is learned of the cube, of mu restitution side center (or corners, one by one) rounding inertia (or "
-           "inertia_axes) height tilt and, of compliant contact, stiffness dissipation",
+           "inertia_axes) height tilt and, of compliant contact, stiffness dissipation; of a body, of mu restitution "
+           "size point moments (or inertia) centers radii (or radius) height tilt stiffness dissipation",
            [](const std::vector<std::string>& names) -> std::string {
              for (const std::string& name : names) {
-               if (std::find(std::begin(kLearnable), std::end(kLearnable), name) == std::end(kLearnable)) {
+               if (!is_of(kLearnable, name) && !is_of(kLearnableOfBody, name)) {
                  return "names of parameters, not " + name;
                }
              }
@@ -134,7 +128,21 @@ void Flags::add_to(CommandLine& line) {
       "files hold.");
 }
 
-void Flags::exclude_unused(const CommandLine& line) const {
+void Flags::exclude_unused(const CommandLine& line) {
+  if (!body.empty()) {
+    if (tosses.folder.empty()) throw UsageError("--body needs --tosses");
+    if (learned == Flags().learned) {
+      learned = kLearnedOfBody;
+      if (contact.name == "compliant") std::erase(learned, "restitution");
+    }
+    line.exclude({std::begin(CubeFlags::kFlags), std::end(CubeFlags::kFlags)}, "--body");
+    line.exclude({"initial-mu", "initial-side", "initial-rounding", "initial-inertia", "initial-restitution"},
+                 "--body");
+  }
+  for (const std::string& name : learned) {
+    const bool fits = body.empty() ? is_of(kLearnable, name) : is_of(kLearnableOfBody, name);
+    if (!fits) throw UsageError("--learn: " + name + (body.empty() ? " is of --body" : " is of a cube"));
+  }
   tosses.exclude_unused(line);
   if (model == "cube") {
     line.exclude({"hidden-layers", "hidden-units"}, "--model cube");
@@ -197,60 +205,68 @@ nlohmann::json to_json(const Estimate& estimate) {
   return {{"value", estimate.value}, {"low", finite(estimate.low)}, {"high", finite(estimate.high)}};
 }
 
-// Moves the parameters to where the misfit of fixed windows of all tosses is least, and returns them with intervals of
-// 95 %, without bounds where the tosses do not see them. Their standard deviations are the larger of those of
-// minimize_lengths and of those that follow from the scatter of parameters fitted to each eighth of the tosses, where
-// there are enough: the misfit has many local minima, in which a few tosses more or less end differently. The bias of
-// the time steps, by a fit with half of them, is added to both sides, see lcp/identification/interval.h.
-//   finer: the same model with half the steps.
-nlohmann::json finish(CubeModel& model, CubeModel& finer, const Windows& windows, const Flags& flags) {
-  constexpr double kStep = 0.02, kAway = 0.2, kUnseen = 5;
-  constexpr std::int64_t kPerToss = 2, kIterations = 6, kParts = 8, kFewest = 4;
-  const Segments all = windows.draw(at::arange(windows.tosses()), kPerToss, flags.window,
-                                    generator(flags.run.seed, Stream::kWindows, flags.training.iterations));
-  const auto fit = [&](CubeModel& cube, const Tensor& start, const Segments& some) {
-    const auto residuals = [&](const Tensor& raw) {
-      cube.raw.copy_(raw);
-      return windows.residuals(cube, some);
-    };
-    const Tensor toss = at::arange(some.count() / kPerToss).repeat_interleave(kPerToss);
-    return minimize_lengths(residuals, start, kStep, toss, kIterations);
-  };
-  const bool has_parts = windows.tosses() >= kParts * kFewest;
-  Progress progress("fit", 0, has_parts ? kParts + 2 : 2, flags.run.quiet);
-  const LeastLengths found = fit(model, model.raw.clone(), all);
-  progress.show(1, "");
-  // The misfit has kinks. Where no step of the finer fit makes it smaller, its next step says where the fit would end.
-  const LeastLengths fine = fit(finer, found.at, all);
-  const Tensor bias = 2 * (fine.at.equal(found.at) ? found.step - fine.step : found.at - fine.at);
-  progress.show(2, "");
-  Tensor half = half_width_95(windows.tosses(), model.raw.size(0)) * found.deviations;
-  if (has_parts) {
-    const auto random = generator(flags.run.seed, Stream::kWindows, flags.training.iterations + 2);
-    const Tensor away = kAway * at::randn({kParts, found.at.size(0)}, random, at::kDouble);
-    std::vector<Tensor> fitted;
-    for (std::int64_t part = 0; part < kParts; ++part) {
-      const Tensor tosses = at::arange(part, windows.tosses(), kParts).unsqueeze(1);
-      const Segments some = all.at((kPerToss * tosses + at::arange(kPerToss)).flatten());
-      fitted.push_back(fit(model, found.at + away[part], some).at);
-      progress.show(part + 3, "");
-    }
-    half =
-        at::maximum(half, student_95(kParts - 1) / std::sqrt(static_cast<double>(kParts)) * at::stack(fitted).std(0));
+// A model of the body of a file with what its flights tell.
+std::shared_ptr<BodyModel> body_model(const TossedBody& tossed, const Flights& flights, const Flags& flags) {
+  lcp::physics::RigidScene scene = tossed.scene;
+  scene.dt = 1 / flags.tosses.rate;
+  scene.gravity = torch::tensor({0., 0., -flights.gravity.value}, torch::kDouble);
+  scene.bodies.front().drag = torch::tensor(flights.seen_drag(), torch::kDouble);
+  if (flags.contact.name == "compliant" && learns(flags.learned, {"restitution"})) {
+    throw UsageError("--learn: compliant contact has no restitution");
   }
-  half = half + lcp::identification::kBiasSafety * bias.abs();
-  model.raw.copy_(found.at);
-  const Tensor value = model.values(), low = model.values_at(found.at - half), high = model.values_at(found.at + half);
-  const Tensor too_large = value - model.values_at(found.at - bias);
+  if (flags.contact.name != "compliant" && learns(flags.learned, {"stiffness", "dissipation"})) {
+    throw UsageError("--learn: stiffness and dissipation are of --contact compliant");
+  }
+  try {
+    return std::make_shared<BodyModel>(
+        lcp::identification::motion_model(scene, scene_names(flags.learned), flags.contact.options()),
+        flags.contact.name, flags.tosses.rate);
+  } catch (const c10::Error& error) {
+    throw UsageError(flags.body.string() + ": " + error.what_without_backtrace());
+  }
+}
+
+// What the library fits with: the second part of lcp/identification/fit_motion.h is done by it, and the first, Adam, by
+// the trainer, which writes checkpoints.
+lcp::identification::FitMotionOptions fit_options(const Flags& flags) {
+  lcp::identification::FitMotionOptions options;
+  options.iterations = flags.training.iterations;
+  options.learning_rate = flags.training.learning_rate;
+  options.window = flags.window;
+  options.batch = flags.batch;
+  options.seed = flags.run.seed;
+  options.tasks = [](std::int64_t count, const std::function<Tensor(std::int64_t)>& work) {
+    constexpr const char* kFound = "found";
+    const int threads = at::get_num_threads();
+    const auto results = divide_tasks(count, /*threads=*/1, [&](std::int64_t k) {
+      at::set_num_threads(threads);  // for this task, since there is one at a time
+      return Checkpoint{{}, {{kFound, work(k)}}};
+    });
+    std::vector<Tensor> all;
+    for (const Checkpoint& result : results) all.push_back(result.tensors.at(kFound));
+    return all;
+  };
+  return options;
+}
+
+// Moves the parameters to where the misfit of fixed windows of all tosses is least, and returns them with intervals of
+// 95 %, without bounds where the tosses do not see them, and the bias of the time steps.
+nlohmann::json finish(BodyModel& model, const lcp::identification::MotionWindows& windows, const Flags& flags) {
+  std::optional<Progress> progress;
+  const auto show = [&](std::int64_t fits, std::int64_t of) {
+    if (!progress) progress.emplace("fit", 0, of, flags.run.quiet);
+    progress->show(fits, "");
+  };
+  const lcp::identification::MotionEstimate found = lcp::identification::estimate_motion(
+      model.motion(), windows, model.raw.detach().clone(), fit_options(flags), show);
+  model.raw.copy_(found.numbers);
   nlohmann::json parameters;
   for (std::size_t k = 0; k < model.names().size(); ++k) {
-    const auto i = static_cast<std::int64_t>(k);
-    const auto entry = [&](const Tensor& x) { return x[i].item<double>(); };
-    constexpr double kNoBound = std::numeric_limits<double>::infinity();
-    const bool is_seen = entry(half) <= kUnseen;
+    const auto entry = [&](const Tensor& x) { return x[static_cast<std::int64_t>(k)].item<double>(); };
     nlohmann::json& parameter = parameters[model.names()[k]];
-    parameter = to_json({entry(value), is_seen ? entry(low) : -kNoBound, is_seen ? entry(high) : kNoBound});
-    parameter["time_step_bias"] = is_seen ? nlohmann::json(entry(too_large)) : nlohmann::json();
+    parameter = to_json({entry(found.values), entry(found.low), entry(found.high)});
+    const double bias = entry(found.bias);
+    parameter["time_step_bias"] = std::isfinite(bias) ? nlohmann::json(bias) : nlohmann::json();
   }
   return parameters;
 }
@@ -280,7 +296,7 @@ Table one_toss(const TossModel& model, const Toss& toss) {
       table.add(prefix + names[k], {column, column + all.size(1)});
     }
   };
-  add("measured_", measured.position.squeeze(1), measured.orientation.squeeze(1));
+  add("measured_", measured.measured.position.flatten(1), measured.measured.orientation.flatten(1));
   add("predicted_", predicted.next.position.flatten(1), predicted.next.orientation.flatten(1));
   return table;
 }
@@ -293,14 +309,15 @@ nlohmann::json unexplained_windows(const nlohmann::json& metrics) {
   const double error =
       errors["judged"] == 0 ? std::numeric_limits<double>::quiet_NaN() : errors["position_error_percent"].get<double>();
   return unexplained(has_windows ? "positions in windows of 80 steps" : "positions in whole tosses", error, kFarOff,
-                     " % of the side");
+                     " % of the size");
 }
 
 int train_tosses(int argc, const char* const* argv) {
-  CommandLine line("train_tosses",
-                   "Learns friction, restitution, shape and inertia of a cube and the ground under it from recorded\n"
-                   "tosses, by gradients through the contact solver; or a network from the same tosses, to compare\n"
-                   "with. Judges both as evaluate_tosses does.");
+  CommandLine line(
+      "train_tosses",
+      "Learns friction, restitution, shape and inertia of a cube, or of the body of a file, and the ground\n"
+      "under it from recorded tosses, by gradients through the contact solver; or a network from the\n"
+      "same tosses, to compare with. Judges both as evaluate_tosses does.");
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
@@ -310,21 +327,23 @@ int train_tosses(int argc, const char* const* argv) {
   torch::set_num_threads(static_cast<int>(flags.run.threads));
   const auto begin = std::chrono::steady_clock::now();
 
+  std::optional<TossedBody> tossed;
+  if (!flags.body.empty()) tossed = read_body(flags.body);
+  const BodyForm form = tossed ? tossed->form : BodyForm(flags.cube.side);
   const Data data = load(flags);
-  const Flights flights = fit_flights(data.training, flags.cube.side, flags.tosses.rate);
+  const Flights flights = fit_flights(data.training, form, flags.tosses.rate);
   const double gravity = flights.gravity.value;
   flags.tosses.check_units(gravity);
 
   std::shared_ptr<TossModel> model;
-  std::shared_ptr<CubeModel> cube, finer_cube;
-  if (flags.model == "cube") {
+  std::shared_ptr<BodyModel> body;
+  if (flags.model == "cube" && tossed) {
+    model = body = body_model(*tossed, flights, flags);
+  } else if (flags.model == "cube") {
     CubeFlags start = flags.start();
     start.gravity = gravity;
     start.drag = flights.seen_drag();
-    CubeContact finer = flags.contact;
-    finer.substeps *= 2;
-    model = cube = std::make_shared<CubeModel>(start.cube(), flags.contact, flags.tosses.rate, flags.learned);
-    finer_cube = std::make_shared<CubeModel>(start.cube(), finer, flags.tosses.rate, flags.learned);
+    model = body = std::make_shared<CubeModel>(start.cube(), flags.contact, flags.tosses.rate, flags.learned);
   } else {
     model = std::make_shared<NetworkModel>(data.training, flags.network, flags.tosses.rate, gravity, flags.run.seed);
   }
@@ -334,50 +353,53 @@ int train_tosses(int argc, const char* const* argv) {
               << " to judge by; their flights have a gravity of " << short_number(gravity) << " m/s^2" << std::endl;
   }
 
-  const Windows windows(data.training, flags.cube.side, gravity, flags.tosses.rate);
-  const Windows heldout(data.heldout, flags.cube.side, gravity, flags.tosses.rate);
-  const std::int64_t shown = std::min<std::int64_t>(heldout.tosses(), 32);
+  const auto windows = windows_of(data.training, form.size, gravity, flags.tosses.rate);
+  const auto heldout = windows_of(data.heldout, form.size, gravity, flags.tosses.rate);
+  const lcp::identification::FitMotionOptions options = fit_options(flags);
+  const std::int64_t shown = std::min<std::int64_t>(heldout.recordings(), 32);
   const Segments heldout_windows = heldout.draw(
       at::arange(shown), 1, flags.window, generator(flags.run.seed, Stream::kWindows, flags.training.iterations + 1));
   Trainer trainer(out, flags.run, flags.training, checkpoint);
   const auto stopped = trainer.train(
-      *model, windows.tosses(), flags.batch, fingerprint_of(data),
+      *model, windows.recordings(), flags.batch, fingerprint_of(data),
       [&](const Tensor& tosses, double done) -> LossTerms {
         const auto iteration = std::llround(done * static_cast<double>(flags.training.iterations));
-        const auto steps =
-            std::max<std::int64_t>(2, std::llround(stage_at(done).length * static_cast<double>(flags.window)));
         const bool reports = !at::GradMode::is_enabled();
         const Tensor some = reports ? tosses.slice(0, 0, flags.batch) : tosses;
-        const Segments drawn = windows.draw(some, std::max<std::int64_t>(1, flags.window / steps), steps,
-                                            generator(flags.run.seed, Stream::kWindows, iteration));
-        const Tensor misfit = windows.misfit(*model, drawn);
+        const Segments drawn = lcp::identification::windows_of_iteration(windows, some, options, iteration);
+        const Tensor misfit = windows.misfit(rollouts_of(*model), drawn);
         const std::int64_t unsolved = drawn.count() - misfit.size(0);
         return {{"loss", misfit.mean()},
                 {"unsolved_windows",
                  torch::full({}, static_cast<double>(unsolved) / static_cast<double>(some.size(0)), torch::kDouble)}};
       },
       [&]() -> NamedValues {
-        NamedValues values = {{"heldout_misfit", heldout.misfit(*model, heldout_windows).mean().item<double>()}};
-        if (cube) {
-          const Tensor now = cube->values();
-          for (std::size_t k = 0; k < cube->names().size(); ++k) {
-            values.emplace_back(cube->names()[k], now[static_cast<std::int64_t>(k)].item<double>());
+        NamedValues values = {
+            {"heldout_misfit", heldout.misfit(rollouts_of(*model), heldout_windows).mean().item<double>()}};
+        if (body) {
+          const Tensor now = body->values();
+          for (std::size_t k = 0; k < body->names().size(); ++k) {
+            values.emplace_back(body->names()[k], now[static_cast<std::int64_t>(k)].item<double>());
           }
         }
         return values;
       },
-      {.size = step_size, .largest_gradient = 1, .chunk = kTossesOfAChunk, .after = [&](const NamedValues& terms) {
-         const auto batch = std::min(flags.batch, windows.tosses());
-         model->unsolved_windows += std::llround(terms[1].second * static_cast<double>(batch));
-       }});
+      {.size = [&](double, double done) { return lcp::identification::motion_stage(options, done).step_size; },
+       .largest_gradient = 1,
+       .chunk = kTossesOfAChunk,
+       .after =
+           [&](const NamedValues& terms) {
+             const auto batch = std::min(flags.batch, windows.recordings());
+             model->unsolved_windows += std::llround(terms[1].second * static_cast<double>(batch));
+           }});
   if (stopped) return *stopped;
   const torch::NoGradGuard no_grad;
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   const double until_trained = seconds();
-  const nlohmann::json parameters = cube ? finish(*cube, *finer_cube, windows, flags) : nlohmann::json();
+  const nlohmann::json parameters = body ? finish(*body, windows, flags) : nlohmann::json();
   if (!ProcessGroup::current().is_first()) return 0;
   const double until_finished = seconds();
-  Judgement found = judge(*model, data.heldout, flags.cube.side, gravity, flags.tosses.rate);
+  Judgement found = judge(*model, data.heldout, form, gravity, flags.tosses.rate);
   nlohmann::json& metrics = found.metrics;
   metrics["unexplained"] = unexplained_windows(metrics);
   metrics["training_seconds"] = until_finished;
@@ -388,12 +410,12 @@ int train_tosses(int argc, const char* const* argv) {
   metrics["flights"] = {{"gravity", to_json(flights.gravity)},    {"center_x", to_json(flights.center[0])},
                         {"center_y", to_json(flights.center[1])}, {"center_z", to_json(flights.center[2])},
                         {"drag", to_json(flights.drag)},          {"tosses", flights.count}};
-  if (cube) metrics["parameters"] = parameters;
+  if (body) metrics["parameters"] = parameters;
   write_model(out, model->torchscript_bytes());
   out.write_csv("errors.csv", found.errors);
   out.write_csv("errors_in_time.csv", found.errors_in_time);
   out.write_csv("toss.csv", one_toss(*model, data.heldout.front()));
-  if (!flags.run.quiet) std::cout << summary_text(metrics) << (cube ? intervals_text(parameters) : "");
+  if (!flags.run.quiet) std::cout << summary_text(metrics) << (body ? intervals_text(parameters) : "");
   write_results(out, metrics, {"toss.png", "errors.png", "errors_in_time.png", "parameters.png", "training.png"});
   return 0;
 }

@@ -150,6 +150,89 @@ def test_a_file_that_is_no_model_is_named(run, tosses, tmp_path):
     assert result.returncode == 2 and "cannot read model.pt: it is no TorchScript file" in result.stderr
 
 
+@pytest.fixture
+def thrown_boxes(build, package, monkeypatch, tmp_path):
+    """Files of 12 throws of a box of .1, .14 and .06 m, 90 samples of 1/150 s each, and its body file with another inertia."""
+    import torch
+
+    monkeypatch.syspath_prepend(package)
+    from torchlcp.physics import Plane, RigidBody, RigidScene, RigidState
+
+    random = torch.Generator().manual_seed(0)
+    normal = lambda size: torch.randn(12, 1, size, generator=random, dtype=torch.float64)
+    box = RigidBody.box(1.0, (0.1, 0.14, 0.06))
+    inertia = torch.diag(torch.tensor([2.6e-3, 1.3e-3, 3.2e-3]).double())
+    scene = RigidScene([RigidBody(1.0, inertia, box.centers, box.radii)], [Plane.inclined()], 1 / 300, 0.25, 0.2)
+    first = RigidState.at_rest(torch.tensor([0.0, 0.0, 0.2]).double().expand(12, 1, 3))._replace(
+        orientation=normal(4), velocity=normal(3), angular_velocity=3 * normal(3))
+    first = first._replace(orientation=first.orientation / first.orientation.norm(dim=-1, keepdim=True))
+    next = scene.simulate(first, torch.zeros(90, 1, 6).double(), substeps=2).next
+    names = "x,y,z,q_w,q_x,q_y,q_z,v_x,v_y,v_z,omega_x,omega_y,omega_z"
+    folder = tmp_path / "throws"
+    folder.mkdir()
+    for k in range(12):
+        rows = torch.cat([torch.cat([a[k], b[:, k, 0]]) for a, b in zip(first, next)], -1)
+        np.savetxt(folder / f"{k}.csv", rows, delimiter=",", header=names, comments="")
+    (tmp_path / "box.json").write_text('{"box": [0.1, 0.14, 0.06], "mu": 0.4, "restitution": 0.1}')
+    return folder
+
+
+def test_a_body_of_a_file_is_learned(learn, run, thrown_boxes, tmp_path):
+    flags = ("--tosses", thrown_boxes, "--rate", 150)
+    learned = ("--learn", "mu", "restitution", "moments", "--train", 9, "--window", 40, "--iterations", 80)
+    metrics = learn("train_tosses", *flags, *learned, "--body", "box.json")
+    found = metrics["parameters"]
+    assert list(found) == ["moments[0]", "moments[1]", "moments[2]", "mu[0]", "restitution[0]"]
+    for name, true, error in (("mu[0]", 0.25, 0.02), ("moments[0]", 2.6e-3, 2e-4), ("moments[1]", 1.3e-3, 2e-4),
+                              ("moments[2]", 3.2e-3, 2e-4)):
+        assert found[name]["value"] == pytest.approx(true, abs=error), name
+        assert found[name]["low"] < found[name]["value"] < found[name]["high"], name
+    assert metrics["size_m"] == pytest.approx(2 / 3**0.5 * (0.05**2 + 0.07**2 + 0.03**2) ** 0.5)
+    assert metrics["unsolved"] == 0 and metrics["whole"]["penetration_percent"] < 1
+    assert metrics["windows_80"]["position_error_percent"] < 10
+    judged = learn("evaluate_tosses", *flags, "--body", "box.json", "--model", "out/model.pt", out="judged")
+    assert judged["size_m"] == metrics["size_m"] and judged["windows_80"]["position_error_percent"] < 10
+    other = learn("train_tosses", *flags, "--train", 9, "--window", 10, "--body", "box.json", "--iterations", 2, out="more")
+    assert {"size", "point[2]", "tilt[1]", "restitution[0]"} < set(other["parameters"])
+
+
+def test_figures_of_a_body(run, thrown_boxes, tmp_path):
+    balls = [[x, y, z, 0.001] for x in (-0.05, 0.05) for y in (-0.07, 0.07) for z in (-0.03, 0.03)]
+    body = {"balls": balls, "inertia": [2e-3, 1e-3, 3e-3]}
+    (tmp_path / "balls.json").write_text(str(body).replace("'", '"'))
+    for name in ("box.json", "balls.json"):
+        result = run("train_tosses", "--tosses", thrown_boxes, "--rate", 150, "--body", name, "--learn", "mu", "--window", 10,
+                     "--iterations", 2, "--out", name[:-5], env=None)
+        assert result.returncode == 0, result.stderr
+        for figure in ("toss", "errors", "errors_in_time", "parameters", "training"):
+            assert (tmp_path / name[:-5] / "figures" / f"{figure}.png").stat().st_size > 5000, figure
+
+
+@pytest.mark.parametrize("text, message", [
+    ("[1]", "must hold one JSON object"), ('{"size": 1}', "has the entry size; the entries are"),
+    ('{"mu": 1}', "must have either box or balls"), ('{"box": [1, 2]}', "box must be three edges > 0, m"),
+    ('{"box": "big"}', "box must be a list of numbers"), ('{"box": [1, 2, "3"]}', 'box must be of finite numbers; got "3"'),
+    ('{"balls": [[0, 0, 0, 1]]}', "inertia is missing"), ('{"balls": [[0, 0, 1]]}', "balls must be a list of [x, y, z, radius]"),
+    ('{"box": [1, 1, 1], "inertia": [1, -1, 1]}', "inertia must be three moments > 0"),
+    ('{"box": [1, 1, 1], "restitution": 2}', "restitution is out of its range; got 2")])
+def test_mistakes_in_body_files_are_named(run, thrown_boxes, tmp_path, text, message):
+    (tmp_path / "body.json").write_text(text)
+    result = run("train_tosses", "--tosses", thrown_boxes, "--body", "body.json", "--out", "out")
+    assert result.returncode == 2 and "body.json: " + message in result.stderr and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("flags, message", [
+    (("--body", "box.json"), "--body needs --tosses"),
+    (("--tosses", "throws", "--body", "box.json", "--side", 0.1), "--side has no meaning with --body"),
+    (("--tosses", "throws", "--body", "box.json", "--learn", "side"), "--learn: side is of a cube"),
+    (("--tosses", "throws", "--learn", "moments"), "--learn: moments is of --body"),
+    (("--tosses", "throws", "--rate", 150, "--body", "box.json", "--learn", "stiffness"), "are of --contact compliant"),
+    (("--tosses", "throws", "--rate", 150, "--body", "box.json", "--learn", "inertia", "moments"), "not both")])
+def test_mistakes_with_bodies_are_named(run, thrown_boxes, flags, message):
+    result = run("train_tosses", *flags, "--out", "out")
+    assert result.returncode == 2 and message in result.stderr and result.stderr.count("\n") == 1
+
+
 @pytest.mark.skipif(not RECORDED.exists(), reason="the recorded tosses are not here")
 def test_recorded_tosses(learn):
     """What is measured and published of the cube predicts the tosses about as well as published simulators."""

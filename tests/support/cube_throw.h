@@ -22,13 +22,7 @@ inline physics::RigidState low_throws() {
 inline Segments recorded(const Cube& cube, const CubeContact& contact, double rate, std::int64_t steps) {
   const physics::RigidState start = low_throws();
   const physics::RigidState next = roll_out(cube, contact, 1 / rate, start, steps).next;
-  const auto point = [](const torch::Tensor& x) { return x.squeeze(-2); };
-  return {start,
-          point(next.position),
-          point(next.orientation),
-          point(next.velocity),
-          point(next.angular_velocity),
-          torch::full({start.position.size(0)}, steps, torch::kLong)};
+  return {start, next, torch::full({start.position.size(0)}, steps, torch::kLong)};
 }
 
 }  // namespace lcp::training

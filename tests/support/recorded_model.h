@@ -13,9 +13,8 @@ struct RecordedModel : TossModel {
   physics::RigidSolution found;  ///< [T, b, 1, ...]
 
   explicit RecordedModel(const Segments& measured) {
-    const auto body = [](const torch::Tensor& x) { return x.unsqueeze(-2).clone(); };
-    found.next = {body(measured.position), body(measured.orientation), body(measured.velocity),
-                  body(measured.angular_velocity)};
+    const physics::RigidState& x = measured.measured;
+    found.next = {x.position.clone(), x.orientation.clone(), x.velocity.clone(), x.angular_velocity.clone()};
     found.status = torch::zeros({measured.longest(), measured.count()}, torch::kChar);
   }
 

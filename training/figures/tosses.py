@@ -1,24 +1,28 @@
 """The figures of tosses: errors.png, errors_in_time.png, toss.png, parameters.png and training.png."""
+import json
+import pathlib
+
 import numpy as np
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 from rigid import CORNERS, FACES, LIGHT, matrices
 from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_arrays, save
 
 # Of parameters, by the first word of their names; the others are plain numbers. Inertia, stiffness and drag are over mass.
-UNITS = {"center": "m", "side": "m", "rounding": "m", "height": "m", "inertia": "m²", "stiffness": "1/s²", "dissipation": "s",
+UNITS = {"center": "m", "centers": "m", "point": "m", "side": "m", "rounding": "m", "radii": "m", "radius": "m", "height": "m",
+         "moments": "m²", "inertia": "m²", "stiffness": "1/s²", "dissipation": "s",
          "drag": "1/s", "gravity": "m/s²"}
 PROTOCOLS = (("whole tosses", BLUE), ("from first contact", ORANGE), ("80 steps", TEAL))
 
 
 def named(name):
     """The name of a parameter with its unit."""
-    unit = UNITS.get(name.split("_")[0])
+    unit = UNITS.get(name.split("_")[0].split("[")[0])
     return name.replace("_", " ") + (f" [{unit}]" if unit else "")
 
 
-def panels_of_errors(side):
+def panels_of_errors(size):
     """For each of position and rotation: column, factor, unit, label."""
-    return (("position_error_m", 100 / side, "%", "position error [% of the side]"),
+    return (("position_error_m", 100 / size, "%", "position error [% of the size]"),
             ("rotation_error_rad", 180 / np.pi, "°", "rotation error [degrees]"))
 
 
@@ -26,7 +30,7 @@ def errors(run, flags, metrics):
     """errors.png: which share of the pieces of tosses have at most some error, in each protocol."""
     found = read_arrays(run / "errors.csv")
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3), layout="constrained", sharey=True)
-    for panel, (column, factor, unit, label) in zip(axes, panels_of_errors(flags["side"])):
+    for panel, (column, factor, unit, label) in zip(axes, panels_of_errors(metrics["size_m"])):
         for number, (text, color) in enumerate(PROTOCOLS):
             values = np.sort(factor * found[column][found["protocol"] == number])
             if len(values):
@@ -42,7 +46,7 @@ def errors_in_time(run, flags, metrics):
     """errors_in_time.png: the mean errors against the time since the start of a piece, while half of the pieces last."""
     found = read_arrays(run / "errors_in_time.csv")
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3), layout="constrained")
-    for panel, (column, factor, _, label) in zip(axes, panels_of_errors(flags["side"])):
+    for panel, (column, factor, _, label) in zip(axes, panels_of_errors(metrics["size_m"])):
         for number, (text, color) in enumerate(PROTOCOLS):
             rows = found["protocol"] == number
             rows &= found["pieces"] >= max(found["pieces"][rows], default=0) / 2
@@ -52,9 +56,20 @@ def errors_in_time(run, flags, metrics):
     save(figure, "errors_in_time")
 
 
-def draw_cube(axes, position, quaternion, side, color, alpha):
+def form_of(flags, metrics):
+    """The edges [3] of the box that was tossed, or the centres and radii of its balls, [balls, 4]; m."""
+    if not flags["body"]:
+        return np.full(3, metrics["size_m"])
+    body = json.loads(pathlib.Path(flags["body"]).read_text())
+    return np.array(body["box"] if "box" in body else body["balls"], dtype=float)
+
+
+def draw_body(axes, position, quaternion, form, color, alpha):
     R = matrices(quaternion)
-    faces = CORNERS[np.array(FACES)] * side @ R.T
+    if form.ndim == 2:
+        axes.scatter(*(form[:, :3] @ R.T + position).T, s=12, color=color, alpha=alpha)
+        return
+    faces = CORNERS[np.array(FACES)] * form @ R.T
     normals = faces.mean(axis=1)
     light = 0.62 + 0.38 * normals @ LIGHT / np.linalg.norm(normals, axis=1)
     shades = np.clip(np.array(plt.matplotlib.colors.to_rgb(color)) * light[:, None], 0, 1)
@@ -68,7 +83,8 @@ def toss(run, flags, metrics):
     motions = [(np.stack([found[f"{kind}_{x}"] for x in "xyz"], -1),
                 np.stack([found[f"{kind}_q_{x}"] for x in "wxyz"], -1)) for kind in ("measured", "predicted")]
     points = np.concatenate([position for position, _ in motions])
-    reach = 0.8 * flags["side"]
+    form, size = form_of(flags, metrics), metrics["size_m"]
+    reach = 0.8 * size
     low, high = points.min(axis=0) - reach, points.max(axis=0) + reach
     low[2] = min(0, points[:, 2].min() - reach)
     shown = np.unique(np.linspace(0, len(motions[0][0]) - 1, 6).astype(int))
@@ -82,7 +98,7 @@ def toss(run, flags, metrics):
         position, quaternion = motions[k]
         axes.plot(*position.T, color=color, lw=1, zorder=5)
         for i in shown:
-            draw_cube(axes, position[i], quaternion[i], flags["side"], color, 0.35 + 0.6 * i / shown[-1])
+            draw_body(axes, position[i], quaternion[i], form, color, 0.35 + 0.6 * i / shown[-1])
         axes.set_box_aspect(tuple(high - low))
         for name, a, b in zip("xyz", low, high):
             getattr(axes, f"set_{name}lim")(a, b)
@@ -91,8 +107,8 @@ def toss(run, flags, metrics):
         axes.tick_params(labelsize=7)
         axes.view_init(20, -60)
         axes.set_title(title, fontsize=9)
-    apart = np.linalg.norm(motions[0][0] - motions[1][0], axis=1).mean() * 100 / flags["side"]
-    figure.suptitle(f"One toss that was not learned from: the centres are {apart:.2g} % of the side apart on average",
+    apart = np.linalg.norm(motions[0][0] - motions[1][0], axis=1).mean() * 100 / size
+    figure.suptitle(f"One toss that was not learned from: the recorded points are {apart:.2g} % of the size apart on average",
                     fontsize=9)
     save(figure, "toss")
 
@@ -128,7 +144,8 @@ def parameters(run, flags, metrics):
 def training(run, flags, metrics):
     """training.png: misfits and some parameters during training."""
     history = read_arrays(run / "history.csv")
-    shown = [name for name in ("mu", "side", "restitution", "inertia", "stiffness") if name in history][:3]
+    shown = [name for name in ("mu", "mu[0]", "side", "size", "restitution", "restitution[0]", "inertia", "stiffness")
+             if name in history][:3]
     figure, axes = plt.subplots(1, 1 + len(shown), figsize=(2.6 * (1 + len(shown)), 2.8), layout="constrained",
                                 squeeze=False)
     axes = axes[0]

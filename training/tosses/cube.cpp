@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include "lcp/physics/rotation.h"
 #include "run/program.h"
 
 namespace lcp::training {
@@ -82,39 +81,31 @@ Cube CubeFlags::cube() const {
           number(dissipation)};
 }
 
-physics::RigidScene scene_of(const Cube& cube, const CubeContact& contact, double dt) {
+identification::MotionScene scene_of(const Cube& cube, double dt) {
   const auto last = [](const Tensor& x) { return x.unsqueeze(-1); };
   const Tensor one = at::ones_like(cube.tilt.select(-1, 0)), none = at::zeros_like(cube.gravity);
   const Tensor slope = at::cat({-cube.tilt, last(one)}, -1), length = slope.norm(2, {-1});
-  physics::RigidScene scene;
+  identification::MotionScene found;
+  physics::RigidScene& scene = found.scene;
   scene.bodies = {{one, at::diag_embed(cube.inertia),
                    cube.center.unsqueeze(-2) + cube.corners - last(last(cube.rounding)) * cube.corners.sign(),
                    at::zeros_like(cube.corners.select(-1, 0)) + last(cube.rounding), cube.drag}};
   scene.planes = {{slope / last(length), cube.height / length}};
-  scene.dt = dt / static_cast<double>(contact.substeps);
+  scene.dt = dt;
   scene.gravity = at::stack({none, none, -cube.gravity}, -1);
   scene.mu = last(cube.mu);
   scene.restitution = last(cube.restitution);
   scene.stiffness = last(cube.stiffness);
   scene.dissipation = last(cube.dissipation);
-  return scene;
-}
-
-physics::RigidState moved(const physics::RigidState& state, const Tensor& offset) {
-  const Tensor R = physics::rotation_matrix(state.orientation);
-  const auto turned = [&](const Tensor& x) { return (R * x.unsqueeze(-2)).sum(-1); };
-  const Tensor offsets = offset.unsqueeze(-2).expand_as(state.angular_velocity);
-  return {state.position + turned(offsets), state.orientation,
-          state.velocity + turned(at::linalg_cross(state.angular_velocity, offsets)), state.angular_velocity};
+  found.points = cube.center.unsqueeze(-2);
+  return found;
 }
 
 physics::RigidSolution roll_out(const Cube& cube, const CubeContact& contact, double dt,
                                 const physics::RigidState& start, std::int64_t steps) {
-  const Tensor no_forces = at::zeros({steps, 1, 1, 6}, start.velocity.options());
-  physics::RigidSolution found =
-      physics::simulate(moved(start, -cube.center), no_forces, scene_of(cube, contact, dt), contact.options());
-  found.next = moved(found.next, cube.center);
-  return found;
+  const identification::MotionModel model(
+      {}, [&](const Tensor&) { return scene_of(cube, dt); }, contact.options());
+  return model.roll_out({}, start, steps);
 }
 
 }  // namespace lcp::training

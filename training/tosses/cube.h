@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lcp/physics/rigid_scene.h"
+#include "lcp/identification/motion_model.h"
 #include "run/command_line.h"
 
 namespace lcp::training {
@@ -64,11 +64,8 @@ struct CubeFlags {
   Cube cube() const;
 };
 
-/// The cube on its plane, stepped every dt s / substeps.
-physics::RigidScene scene_of(const Cube& cube, const CubeContact& contact, double dt);
-
-/// The motion of the point `offset`, [..., 3], of the body instead of its origin.
-physics::RigidState moved(const physics::RigidState& state, const torch::Tensor& offset);
+/// The cube on its plane, with dt s between two samples. The recorded point is its centre.
+identification::MotionScene scene_of(const Cube& cube, double dt);
 
 /// Rollouts; differentiable in the state and the cube. Positions and velocities, those of `start` too, are those of the
 /// centre of the cube. What was not solved is NaN.

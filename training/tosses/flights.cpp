@@ -5,10 +5,10 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <string>
 #include <utility>
 
+#include "lcp/identification/interval.h"
 #include "lcp/physics/rotation.h"
 #include "run/error.h"
 
@@ -26,14 +26,14 @@ struct Equations {
   VectorXd right;
 };
 
-// The number of samples from the first on at which a cube cannot have touched the ground, nor would before the next if
-// it went on as from the one before: a cube that lands on a corner may be too high to touch at all samples.
-Index flying(const Toss& toss, double side) {
+// The number of samples from the first on at which the body cannot have touched the ground, nor would before the next
+// if it went on as from the one before: a body that lands on a corner may be too high to touch at all samples.
+Index flying(const Toss& toss, double reach) {
   const double* const position = toss.position.const_data_ptr<double>();
   const auto z = [&](Index k) { return position[3 * k + 2]; };
   const auto lowest = [&](Index k) { return k == 0 ? z(k) : std::min(z(k), 2 * z(k) - z(k - 1)); };
   Index n = 0;
-  while (n < toss.count() && lowest(n) > std::numbers::sqrt3 * side / 2) ++n;
+  while (n < toss.count() && lowest(n) > reach) ++n;
   return n;
 }
 
@@ -82,8 +82,8 @@ std::vector<Estimate> least_squares(const std::vector<Equations>& flights, Index
   const MatrixXd covariance = inverse * scatter * inverse;
   std::vector<Estimate> estimates;
   for (Index k = 0; k < unknowns; ++k) {
-    const double half =
-        half_width_95(static_cast<std::int64_t>(flights.size()), unknowns) * std::sqrt(covariance(k, k));
+    const double half = identification::half_width_95(static_cast<std::int64_t>(flights.size()), unknowns) *
+                        std::sqrt(covariance(k, k));
     estimates.push_back({found[k], found[k] - half, found[k] + half});
   }
   return estimates;
@@ -91,11 +91,11 @@ std::vector<Estimate> least_squares(const std::vector<Equations>& flights, Index
 
 }  // namespace
 
-Flights fit_flights(const std::vector<Toss>& tosses, double side, double rate) {
+Flights fit_flights(const std::vector<Toss>& tosses, const BodyForm& form, double rate) {
   constexpr Index kFewest = 8;
   std::vector<Equations> flights;
   for (const Toss& toss : tosses) {
-    const Index n = flying(toss, side);
+    const Index n = flying(toss, form.reach);
     if (n >= kFewest) flights.push_back(equations_of(toss, n, rate));
   }
   if (flights.size() < 2) {

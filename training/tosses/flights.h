@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tosses/body.h"
 #include "tosses/estimate.h"
 #include "tosses/tosses.h"
 
@@ -19,12 +20,12 @@ struct Flights {
   double seen_drag() const { return count >= 20 && drag.low > 0 ? drag.value : 0; }
 };
 
-/// Least squares over the samples of each toss from its first on in which a cube cannot touch the ground, of
+/// Least squares over the samples of each toss from its first on in which the body cannot touch the ground, of
 ///   p = p_0 + v_0 t - gravity t^2 / 2 e_z - drag (integral of p - p_0) + R center
 /// for gravity, drag and the centre, or without drag for the others where it is not seen; R is the measured
 /// orientation, p_0 and v_0 are each toss's own. The intervals allow for errors that are correlated within a toss.
-///   side: m, of the cube. rate: samples per second.
+///   form: of the body. rate: samples per second.
 /// Throws a UsageError where fewer than two tosses have eight such samples.
-Flights fit_flights(const std::vector<Toss>& tosses, double side, double rate);
+Flights fit_flights(const std::vector<Toss>& tosses, const BodyForm& form, double rate);
 
 }  // namespace lcp::training

@@ -18,7 +18,8 @@ using torch::Tensor;
 using Loss = std::function<Tensor(const Tensor&, const Segments&)>;
 
 // The misfit of rollouts.
-Loss of_rollouts(const LayerOptions& options, const Windows& windows, const CubeContact& contact) {
+Loss of_rollouts(const LayerOptions& options, const identification::MotionWindows& windows,
+                 const CubeContact& contact) {
   // Compliant contact has no restitution.
   const bool rebounds = contact.name != "compliant";
   std::vector<std::string> names = kJudgedParameters;
@@ -26,7 +27,7 @@ Loss of_rollouts(const LayerOptions& options, const Windows& windows, const Cube
   return [=, &windows](const Tensor& raw, const Segments& some) {
     CubeModel model(options.start, contact, options.rate, names);
     model.raw = rebounds ? raw : at::cat({raw.narrow(-1, 0, 1), raw.narrow(-1, 2, 2)}, -1);
-    return windows.misfits(model, some);
+    return windows.misfits(rollouts_of(model), some);
   };
 }
 
@@ -57,7 +58,7 @@ Tensor gradient_of(const GradientLayer& layer, const Tensor& raw, const Segments
   return at::where(gradient.isfinite(), gradient, std::numeric_limits<double>::quiet_NaN());
 }
 
-std::vector<GradientLayer> gradient_layers(const LayerOptions& options, const Windows& windows) {
+std::vector<GradientLayer> gradient_layers(const LayerOptions& options, const identification::MotionWindows& windows) {
   const auto with = [&](const std::string& name, double kappa = 0, const char* ties = "active") {
     CubeContact contact = options.contact;
     contact.name = name;

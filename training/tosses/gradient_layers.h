@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tosses/cube_model.h"
-#include "tosses/windows.h"
+#include "tosses/protocols.h"
 
 namespace lcp::training {
 
@@ -47,6 +47,6 @@ struct LayerOptions {
 constexpr std::size_t kReference = 0;
 
 /// `windows` must outlive them.
-std::vector<GradientLayer> gradient_layers(const LayerOptions& options, const Windows& windows);
+std::vector<GradientLayer> gradient_layers(const LayerOptions& options, const identification::MotionWindows& windows);
 
 }  // namespace lcp::training

@@ -13,7 +13,8 @@ namespace lcp::training {
 
 using torch::Tensor;
 
-Judgement judge(const TossModel& model, const std::vector<Toss>& tosses, double side, double gravity, double rate) {
+Judgement judge(const TossModel& model, const std::vector<Toss>& tosses, const BodyForm& form, double gravity,
+                double rate) {
   constexpr std::int64_t kWindow = 80, kStride = 40;
   const c10::NoGradGuard no_grad;
   const std::vector<std::string> names = {"position_error_m", "rotation_error_rad", "penetration_m"};
@@ -34,16 +35,16 @@ Judgement judge(const TossModel& model, const std::vector<Toss>& tosses, double 
     const Tensor good = (rolled.status == 0).all(0) & finite(rolled.next.position) & finite(rolled.next.orientation);
     const Tensor solved = good.nonzero().squeeze(-1);
     const Segments judged = measured.at(solved);
-    const auto of_judged = [&](const Tensor& x) { return x.squeeze(-2).index_select(1, solved); };
+    const auto of_judged = [&](const Tensor& x) { return x.index_select(1, solved); };
     if (judged.count() == 0) {
       found.metrics[kProtocols[protocol]] = {{"pieces", measured.count()}, {"judged", 0}};
       unsolved += measured.count();
       return;
     }
     const TossErrors of_steps =
-        step_errors(judged, of_judged(rolled.next.position), of_judged(rolled.next.orientation), side);
+        step_errors(judged, {of_judged(rolled.next.position), of_judged(rolled.next.orientation), {}, {}}, form);
     const TossErrors errors = mean_errors(judged, of_steps);
-    found.metrics[kProtocols[protocol]] = summary_of(errors, side);
+    found.metrics[kProtocols[protocol]] = summary_of(errors, form.size);
     found.metrics[kProtocols[protocol]]["pieces"] = measured.count();
     found.metrics[kProtocols[protocol]]["judged"] = judged.count();
     unsolved += measured.count() - judged.count();
@@ -63,9 +64,10 @@ Judgement judge(const TossModel& model, const std::vector<Toss>& tosses, double 
     }
   };
   add(0, whole_tosses(tosses));
-  add(1, from_first_contact(tosses, side, gravity, model.center(), rate));
+  add(1, from_first_contact(tosses, form, gravity, model.center(), rate));
   if (const auto pieces = windows(tosses, kWindow, kStride)) add(2, *pieces);
   found.metrics["unsolved"] = unsolved;
+  found.metrics["size_m"] = form.size;
   return found;
 }
 
@@ -85,7 +87,7 @@ std::string summary_text(const nlohmann::json& metrics) {
     }
     const auto number = [&](const char* key) { return short_number(errors[key].get<double>()); };
     text += padded(label, 24) + number("position_error_m") + " m, " + number("position_error_percent") +
-            " % of the side, " + number("rotation_error_deg") + " degrees\n";
+            " % of the size, " + number("rotation_error_deg") + " degrees\n";
   }
   if (metrics["unsolved"] != 0) {
     text += "Of the pieces of tosses " + metrics["unsolved"].dump() + " are not solved, and not part of the errors.\n";

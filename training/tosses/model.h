@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "lcp/identification/motion_windows.h"
 #include "lcp/nn/torchscript.h"
 #include "lcp/physics/rigid_scene.h"
 
@@ -41,5 +42,10 @@ struct TossModel : torch::nn::Module {
   /// lcp::nn::register_input_sizes; what was learned are parameters that can be trained further.
   virtual std::string torchscript_bytes() const = 0;
 };
+
+/// The rollouts of a model, which must outlive them.
+inline identification::MotionWindows::RollOut rollouts_of(const TossModel& model) {
+  return [&model](const physics::RigidState& start, std::int64_t steps) { return model.roll_out(start, steps); };
+}
 
 }  // namespace lcp::training

@@ -12,6 +12,9 @@
 namespace lcp::training {
 namespace {
 
+using identification::MotionWindows;
+using identification::Recording;
+using identification::RecordingSet;
 using torch::Tensor;
 
 // The least-squares parabola of gravity through positions, [n, 3], dt apart: position and velocity at the last, [2, 3].
@@ -31,69 +34,35 @@ Tensor in_world(const Tensor& R, const Tensor& x) { return (R * x).sum(-1); }
 
 }  // namespace
 
-Tensor lowest_corner(const Tensor& position, const Tensor& orientation, double side) {
-  const Tensor upward = physics::rotation_matrix(orientation).select(-2, 2);
-  return position.select(-1, 2) - side / 2 * upward.abs().sum(-1);
+std::vector<Recording> recordings_of(const std::vector<Toss>& tosses) {
+  std::vector<Recording> recordings;
+  recordings.reserve(tosses.size());
+  for (const Toss& toss : tosses) {
+    recordings.push_back({toss.position.unsqueeze(1), toss.orientation.unsqueeze(1), toss.velocity.unsqueeze(1),
+                          toss.angular_velocity.unsqueeze(1)});
+  }
+  return recordings;
 }
 
-Segments Segments::at(const Tensor& index) const {
-  const auto rows = [&](const Tensor& x) { return x.index_select(0, index); };
-  return {{rows(start.position), rows(start.orientation), rows(start.velocity), rows(start.angular_velocity)},
-          position.index_select(1, index),
-          orientation.index_select(1, index),
-          velocity.index_select(1, index),
-          angular_velocity.index_select(1, index),
-          rows(steps)};
-}
-
-Tensor Segments::exists() const { return at::arange(longest()).unsqueeze(1) < steps; }
-
-TossSet::TossSet(const std::vector<Toss>& tosses) {
-  std::int64_t longest = 0;
-  for (const Toss& toss : tosses) longest = std::max(longest, toss.count());
-  const auto padded = [&](Tensor Toss::*member) {
-    std::vector<Tensor> all;
-    all.reserve(tosses.size());
-    for (const Toss& toss : tosses) {
-      all.push_back((toss.*member).index_select(0, at::arange(longest).clamp_max(toss.count() - 1)));
-    }
-    return at::stack(all, 1);
-  };
-  position_ = padded(&Toss::position);
-  orientation_ = padded(&Toss::orientation);
-  velocity_ = padded(&Toss::velocity);
-  angular_velocity_ = padded(&Toss::angular_velocity);
-  std::vector<std::int64_t> counts;
-  counts.reserve(tosses.size());
-  for (const Toss& toss : tosses) counts.push_back(toss.count());
-  samples_ = torch::tensor(counts, torch::kLong);
-}
-
-Segments TossSet::pieces(const Tensor& toss, const Tensor& first, std::int64_t steps) const {
-  const Tensor count = (samples_.index_select(0, toss) - 1 - first).clamp_max(steps);
-  const Tensor time = at::minimum(first + 1 + at::arange(count.max().item<std::int64_t>()).unsqueeze(1), first + count);
-  const auto at_start = [&](const Tensor& x) { return x.index({first, toss}).unsqueeze(1); };
-  return {{at_start(position_), at_start(orientation_), at_start(velocity_), at_start(angular_velocity_)},
-          position_.index({time, toss}),
-          orientation_.index({time, toss}),
-          velocity_.index({time, toss}),
-          angular_velocity_.index({time, toss}),
-          count};
+MotionWindows windows_of(const std::vector<Toss>& tosses, double size, double gravity, double rate) {
+  constexpr double kJump = 3, kPosition = 0.12, kRotation = 0.27;
+  return {recordings_of(tosses),
+          {.jump = kJump * gravity / rate, .position_unit = kPosition * size, .rotation_unit = kRotation}};
 }
 
 Segments whole_tosses(const std::vector<Toss>& tosses) {
-  const TossSet set(tosses);
+  const RecordingSet set(recordings_of(tosses));
   return set.pieces(at::arange(set.count()), at::zeros({set.count()}, at::kLong),
                     set.samples().max().item<std::int64_t>());
 }
 
-Segments from_first_contact(const std::vector<Toss>& tosses, double side, double gravity, const Tensor& center,
+Segments from_first_contact(const std::vector<Toss>& tosses, const BodyForm& form, double gravity, const Tensor& center,
                             double rate) {
   constexpr std::int64_t kFewest = 4, kLast = 10;
   std::vector<std::int64_t> first;
   std::vector<Tensor> position, velocity, angular_velocity;
   for (const Toss& toss : tosses) {
-    const Tensor near = (toss.position.select(1, 2) <= std::numbers::sqrt3 * side / 2).nonzero();
+    const Tensor near = (toss.position.select(1, 2) <= form.reach).nonzero();
     const std::int64_t touch = near.size(0) > 0 ? near[0][0].item<std::int64_t>() : toss.count() - 1;
     const std::int64_t k = std::clamp<std::int64_t>(touch - 1, 0, toss.count() - 2);
     first.push_back(k);
@@ -111,7 +80,7 @@ Segments from_first_contact(const std::vector<Toss>& tosses, double side, double
       angular_velocity.push_back(toss.angular_velocity[k]);
     }
   }
-  const TossSet set(tosses);
+  const RecordingSet set(recordings_of(tosses));
   Segments pieces =
       set.pieces(at::arange(set.count()), torch::tensor(first, torch::kLong), set.samples().max().item<std::int64_t>());
   pieces.start.position = at::stack(position).unsqueeze(1);
@@ -121,7 +90,7 @@ Segments from_first_contact(const std::vector<Toss>& tosses, double side, double
 }
 
 std::optional<Segments> windows(const std::vector<Toss>& tosses, std::int64_t steps, std::int64_t stride) {
-  const TossSet set(tosses);
+  const RecordingSet set(recordings_of(tosses));
   std::vector<std::int64_t> toss, first;
   for (std::size_t k = 0; k < tosses.size(); ++k) {
     for (std::int64_t begin = 0; begin + steps < tosses[k].count(); begin += stride) {
@@ -133,9 +102,11 @@ std::optional<Segments> windows(const std::vector<Toss>& tosses, std::int64_t st
   return set.pieces(torch::tensor(toss, torch::kLong), torch::tensor(first, torch::kLong), steps);
 }
 
-TossErrors step_errors(const Segments& measured, const Tensor& position, const Tensor& orientation, double side) {
-  return {(position - measured.position).norm(2, {-1}), physics::angle_between(orientation, measured.orientation),
-          (-lowest_corner(position, orientation, side)).clamp_min(0)};
+TossErrors step_errors(const Segments& measured, const physics::RigidState& predicted, const BodyForm& form) {
+  const Tensor position = predicted.position.squeeze(-2), orientation = predicted.orientation.squeeze(-2);
+  return {(position - measured.measured.position.squeeze(-2)).norm(2, {-1}),
+          physics::angle_between(orientation, measured.measured.orientation.squeeze(-2)),
+          (-form.lowest_point(position, orientation)).clamp_min(0)};
 }
 
 TossErrors mean_errors(const Segments& measured, const TossErrors& of_steps) {
@@ -144,17 +115,17 @@ TossErrors mean_errors(const Segments& measured, const TossErrors& of_steps) {
   return {mean(of_steps.position), mean(of_steps.rotation), mean(of_steps.penetration)};
 }
 
-nlohmann::json summary_of(const TossErrors& errors, double side) {
+nlohmann::json summary_of(const TossErrors& errors, double size) {
   nlohmann::json metrics;
   const auto add = [&](const std::string& name, const Tensor& x) {
     metrics[name] = x.mean().item<double>();
     metrics[name + "_std"] = x.size(0) > 1 ? nlohmann::json(x.std().item<double>()) : nlohmann::json();
   };
   add("position_error_m", errors.position);
-  add("position_error_percent", 100 / side * errors.position);
+  add("position_error_percent", 100 / size * errors.position);
   add("rotation_error_rad", errors.rotation);
   add("rotation_error_deg", 180 / std::numbers::pi * errors.rotation);
-  add("penetration_percent", 100 / side * errors.penetration);
+  add("penetration_percent", 100 / size * errors.penetration);
   return metrics;
 }
 

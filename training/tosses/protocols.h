@@ -1,4 +1,4 @@
-// How well a model of a cube predicts tosses, in the three protocols of the literature.
+// How well a model of a body predicts tosses, in the three protocols of the literature.
 //
 //   [ContactNets] Pfrommer, Halm, Posa: ContactNets: Learning discontinuous contact dynamics with smooth, implicit
 //                 representations, CoRL 2020.
@@ -12,56 +12,34 @@
 #include <optional>
 #include <vector>
 
-#include "lcp/physics/rigid_body.h"
+#include "lcp/identification/motion_windows.h"
+#include "tosses/body.h"
 #include "tosses/tosses.h"
 
 namespace lcp::training {
 
-/// Pieces of tosses, b of them, padded to the length of the longest, float64.
-struct Segments {
-  physics::RigidState start;       ///< [b, 1, ...]
-  torch::Tensor position;          ///< [T, b, 3], m, measured after each step; beyond the end of a piece its last one
-  torch::Tensor orientation;       ///< [T, b, 4]
-  torch::Tensor velocity;          ///< [T, b, 3], m/s
-  torch::Tensor angular_velocity;  ///< [T, b, 3], rad/s
-  torch::Tensor steps;             ///< [b], int64
+/// Pieces of tosses, recordings of one body each.
+using Segments = identification::MotionPieces;
 
-  std::int64_t count() const { return steps.size(0); }
-  std::int64_t longest() const { return position.size(0); }
-  Segments at(const torch::Tensor& index) const;  ///< some of them, index [k], int64
+/// The tosses as recordings, [T, 1, ...].
+std::vector<identification::Recording> recordings_of(const std::vector<Toss>& tosses);
 
-  /// Whether a step exists, [T, b], bool.
-  torch::Tensor exists() const;
-};
-
-/// The height above z = 0 of the lowest corner of a cube, [...], m.
-torch::Tensor lowest_corner(const torch::Tensor& position, const torch::Tensor& orientation, double side);
-
-/// Tosses, padded to the length of the longest.
-class TossSet {
- public:
-  explicit TossSet(const std::vector<Toss>& tosses);
-
-  std::int64_t count() const { return samples_.size(0); }
-  const torch::Tensor& samples() const { return samples_; }  ///< [count()], int64, of each toss
-
-  /// Pieces of tosses: `steps` steps from sample `first` on, or to the end. toss, first: [b], int64.
-  Segments pieces(const torch::Tensor& toss, const torch::Tensor& first, std::int64_t steps) const;
-
- private:
-  torch::Tensor position_, orientation_, velocity_, angular_velocity_, samples_;
-};
+/// Windows of tosses to learn from. Errors of .12 sizes and of .27 rad count 1: about so large are the errors of the
+/// best known models, so that both count alike. Free flight and rest change the velocity by at most dt g from a sample
+/// to the next, sliding and rolling by little more: three times as much shows an impact.
+///   size: m, of the body. gravity: m/s^2. rate: samples per second.
+identification::MotionWindows windows_of(const std::vector<Toss>& tosses, double size, double gravity, double rate);
 
 /// Each toss from its first sample on [ContactNets].
 Segments whole_tosses(const std::vector<Toss>& tosses);
 
-/// Each toss from the last sample on at which the lowest corner of a cube cannot touch the ground z = 0, since its
-/// centre is higher than sqrt(3) half its side [APY]. Position and velocity there are fitted to the flight before,
+/// Each toss from the last sample on at which no point of the body can touch the ground z = 0, since the recorded point
+/// is higher than the reach of the form [APY]. Position and velocity there are fitted to the flight before,
 /// where that has at least four samples: the centre of mass moves on a parabola, and the recorded point turns about it.
 /// The angular velocity is the mean of the last ten samples of the flight.
-///   side: m. gravity: m/s^2. center: [3], m, the recorded point from the centre of mass. rate: samples per second.
-Segments from_first_contact(const std::vector<Toss>& tosses, double side, double gravity, const torch::Tensor& center,
-                            double rate);
+///   gravity: m/s^2. center: [3], m, the recorded point from the centre of mass. rate: samples per second.
+Segments from_first_contact(const std::vector<Toss>& tosses, const BodyForm& form, double gravity,
+                            const torch::Tensor& center, double rate);
 
 /// Pieces of `steps` steps that begin every `stride` samples; none where all tosses are shorter.
 std::optional<Segments> windows(const std::vector<Toss>& tosses, std::int64_t steps, std::int64_t stride);
@@ -70,20 +48,19 @@ std::optional<Segments> windows(const std::vector<Toss>& tosses, std::int64_t st
 struct TossErrors {
   torch::Tensor position;     ///< m
   torch::Tensor rotation;     ///< rad, the angle between the orientations
-  torch::Tensor penetration;  ///< m, of the lowest corner of the predicted cube below the ground
+  torch::Tensor penetration;  ///< m, of the lowest point of the predicted body below the ground
 };
 
-/// The errors of predicted positions, [T, b, 3], and orientations, [T, b, 4].
-///   side: m, of the cube whose penetration is measured.
-TossErrors step_errors(const Segments& measured, const torch::Tensor& position, const torch::Tensor& orientation,
-                       double side);
+/// The errors of a predicted motion, [T, b, 1, ...].
+///   form: of the body whose penetration is measured.
+TossErrors step_errors(const Segments& measured, const physics::RigidState& predicted, const BodyForm& form);
 
 /// The means of each piece over its steps.
 TossErrors mean_errors(const Segments& measured, const TossErrors& of_steps);
 
-/// position_error_m, position_error_percent (of the side), rotation_error_rad, rotation_error_deg and
+/// position_error_m, position_error_percent (of the size), rotation_error_rad, rotation_error_deg and
 /// penetration_percent, the means over the pieces, and their standard deviations, ..._std.
 ///   errors: of each piece.
-nlohmann::json summary_of(const TossErrors& errors, double side);
+nlohmann::json summary_of(const TossErrors& errors, double size);
 
 }  // namespace lcp::training

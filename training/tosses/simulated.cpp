@@ -8,33 +8,12 @@
 #include <cmath>
 #include <string>
 
+#include "lcp/identification/motion_windows.h"
 #include "lcp/physics/rotation.h"
 #include "run/program.h"
 
 namespace lcp::training {
-namespace {
-
 using torch::Tensor;
-
-// The median of each five neighbours, [T, 3]; the ends are repeated.
-Tensor filtered(const Tensor& x) {
-  const Tensor ends = at::cat({x.slice(0, 0, 1).expand({2, -1}), x, x.slice(0, -1).expand({2, -1})});
-  return std::get<0>(ends.unfold(0, 5, 1).median(-1));
-}
-
-// The velocity of samples that are dt apart: the difference from the sample before, and at the first to the second.
-Tensor rates(const Tensor& change, double dt) { return filtered(at::cat({change.slice(0, 0, 1), change}) / dt); }
-
-// The rotation vectors, in the axes of the body, from each orientation to the next, [T - 1, 3].
-Tensor turns(const Tensor& q) {
-  const Tensor between = physics::rotation_between(q.slice(0, 0, -1), q.slice(0, 1));
-  const Tensor turn = between * at::where(between.slice(1, 0, 1) < 0, -1.0, 1.0), vector = turn.slice(1, 1);
-  const Tensor sine = vector.norm(2, {1}, true);
-  const Tensor angle = 2 * at::atan2(sine, turn.slice(1, 0, 1));
-  return vector * at::where(sine > 1e-12, angle / sine, 2.0);
-}
-
-}  // namespace
 
 std::vector<Toss> simulate_tosses(const Cube& cube, const CubeContact& contact, const SimulatedTosses& options,
                                   std::int64_t seed) {
@@ -77,8 +56,10 @@ std::vector<Toss> simulate_tosses(const Cube& cube, const CubeContact& contact, 
     const std::int64_t length = std::clamp<std::int64_t>(last + kAtRest, kFewest, kSteps + 1);
     Toss toss{
         "simulated_" + std::to_string(k), position[k].slice(0, 0, length), orientation[k].slice(0, 0, length), {}, {}};
-    toss.velocity = rates(toss.position.diff(1, 0), 1 / options.rate);
-    toss.angular_velocity = rates(turns(toss.orientation), 1 / options.rate);
+    const identification::Recording complete = identification::with_velocities(
+        {toss.position.unsqueeze(1), toss.orientation.unsqueeze(1), {}, {}}, 1 / options.rate);
+    toss.velocity = complete.velocity.squeeze(1);
+    toss.angular_velocity = complete.angular_velocity.squeeze(1);
     tosses.push_back(std::move(toss));
   }
   return tosses;

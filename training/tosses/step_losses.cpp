@@ -24,18 +24,18 @@ struct Steps {
   Tensor v_free, v_next;  // [T, b, 6]
 
   Steps(const Cube& cubes, const Segments& windows, double rate)
-      : scene(scene_of(cubes, {.substeps = 1}, 1 / rate)), A(physics::mass_matrix(scene)) {
-    const auto body = [](const Tensor& x) { return x.unsqueeze(-2); };
-    const RigidState measured = {body(windows.position), body(windows.orientation), body(windows.velocity),
-                                 body(windows.angular_velocity)};
+      : scene(scene_of(cubes, 1 / rate).scene), A(physics::mass_matrix(scene)) {
+    const RigidState& measured = windows.measured;
+    const Tensor from_center = -cubes.center.unsqueeze(-2);
     const auto before = [](const Tensor& first, const Tensor& all) {
       return at::cat({first.unsqueeze(0), all.slice(0, 0, -1)});
     };
     const RigidState& start = windows.start;
-    now = moved({before(start.position, measured.position), before(start.orientation, measured.orientation),
-                 before(start.velocity, measured.velocity), before(start.angular_velocity, measured.angular_velocity)},
-                -cubes.center);
-    next = moved(measured, -cubes.center);
+    now = identification::motion_of_points(
+        {before(start.position, measured.position), before(start.orientation, measured.orientation),
+         before(start.velocity, measured.velocity), before(start.angular_velocity, measured.angular_velocity)},
+        from_center);
+    next = identification::motion_of_points(measured, from_center);
     const Tensor omega = physics::gyroscopic(now.angular_velocity.squeeze(-2), scene.bodies.front().inertia, scene.dt);
     const Tensor v = now.velocity.squeeze(-2), drag = scene.bodies.front().drag.unsqueeze(-1);
     v_free = at::cat({v + scene.dt * (scene.gravity - drag * v), omega}, -1);

@@ -18,7 +18,8 @@ constexpr double kRate = 148;
 TEST(GradientLayersTest, AnswersAreTheDerivativesOfTheirLosses) {
   CubeFlags flags;
   const CubeContact contact{.substeps = 1};
-  const Windows windows(simulate_tosses(flags.cube(), contact, {.count = 2}, 0), flags.side, flags.gravity, kRate);
+  const auto windows =
+      windows_of(simulate_tosses(flags.cube(), contact, {.count = 2}, 0), flags.side, flags.gravity, kRate);
   const Segments some = recorded(flags.cube(), contact, kRate, 6);
   const std::vector<GradientLayer> layers =
       gradient_layers({flags.cube(), contact, kRate, flags.side, {1e-4}, 0.05, 1e-6}, windows);

@@ -32,22 +32,12 @@ TEST(ProtocolsTest, LowestCornerOfACubeOnAFaceAnEdgeAndACorner) {
   const double to_corner = std::acos(1 / std::numbers::sqrt3);
   const double edge = std::numbers::pi / 4, axis = 1 / std::numbers::sqrt2;
   const Tensor turn = torch::tensor({{0., 0., 0.}, {edge, 0., 0.}, {axis * to_corner, -axis * to_corner, 0.}});
-  const Tensor found = lowest_corner(at_rest, physics::rotation_by(turn.to(at::kDouble)), kSide);
+  const Tensor found = BodyForm(kSide).lowest_point(at_rest, physics::rotation_by(turn.to(at::kDouble)));
   const Tensor below = kSide / 2 * torch::tensor({1., std::numbers::sqrt2, std::numbers::sqrt3}, at::kDouble);
   EXPECT_TRUE(at::allclose(found, kSide - below, 1e-6, 1e-8)) << found;
 }
 
-TEST(ProtocolsTest, PiecesArePaddedWithTheirLastSample) {
-  const TossSet set({still(10), still(6)});
-  const Segments pieces = set.pieces(torch::tensor({0, 1, 1}), torch::tensor({2, 0, 4}), 4);
-  EXPECT_EQ(pieces.count(), 3);
-  EXPECT_EQ(pieces.longest(), 4);
-  EXPECT_TRUE(at::equal(pieces.steps, torch::tensor({4, 4, 1})));
-  EXPECT_TRUE(at::equal(pieces.start.position.select(-1, 0).squeeze(1), torch::tensor({2., 0., 4.}, at::kDouble)));
-  const Tensor x = pieces.position.select(-1, 0).t();
-  EXPECT_TRUE(at::equal(x, torch::tensor({{3., 4., 5., 6.}, {1., 2., 3., 4.}, {5., 5., 5., 5.}}, at::kDouble)));
-  EXPECT_TRUE(at::equal(pieces.exists().sum(0), pieces.steps));
-  EXPECT_TRUE(at::equal(pieces.at(torch::tensor({2})).steps, torch::tensor({1})));
+TEST(ProtocolsTest, WholeTossesBeginAtTheirFirstSample) {
   EXPECT_TRUE(at::equal(whole_tosses({still(10), still(6)}).steps, torch::tensor({9, 5})));
 }
 
@@ -87,13 +77,14 @@ TEST(ProtocolsTest, FromFirstContactFitsTheFlight) {
 }
 
 TEST(ProtocolsTest, ErrorsAreMeansOverTheStepsThatExist) {
-  const Segments measured = TossSet({still(6)}).pieces(torch::tensor({0, 0}), torch::tensor({0, 3}), 4);
-  Tensor position = measured.position.clone();
+  const Segments measured =
+      identification::RecordingSet(recordings_of({still(6)})).pieces(torch::tensor({0, 0}), torch::tensor({0, 3}), 4);
+  Tensor position = measured.measured.position.squeeze(2).clone();
   position.select(-1, 1).add_(torch::tensor({0.01, 0.02}, at::kDouble));
   position.select(1, 1).select(-1, 2).fill_(0.03);
   position.narrow(0, 2, 2).select(1, 1).fill_(1e9);  // beyond the end of the second
-  const Tensor turned = physics::turned(measured.orientation, torch::tensor({0., 0., 0.3}, at::kDouble));
-  const TossErrors found = mean_errors(measured, step_errors(measured, position, turned, kSide));
+  const Tensor turned = physics::turned(measured.measured.orientation, torch::tensor({0., 0., 0.3}, at::kDouble));
+  const TossErrors found = mean_errors(measured, step_errors(measured, {position.unsqueeze(2), turned, {}, {}}, kSide));
   const double second = std::hypot(0.02, 0.97);
   EXPECT_TRUE(at::allclose(found.position, torch::tensor({0.01, second}, at::kDouble)));
   EXPECT_TRUE(at::allclose(found.rotation, torch::tensor({0.3, 0.3}, at::kDouble)));

@@ -28,8 +28,8 @@ TEST(SimulatedTest, VelocitiesAreFilteredDifferences) {
         physics::turned(toss.orientation.slice(0, 0, 3), toss.angular_velocity.slice(0, 1, 4) / exact.rate);
     EXPECT_LT(physics::angle_between(turned, toss.orientation.slice(0, 1, 4)).max().item<double>(), 1e-3);
     // It begins in flight and ends at rest on a face.
-    EXPECT_GT(lowest_corner(toss.position[0], toss.orientation[0], flags.side).item<double>(), 0);
-    EXPECT_NEAR(lowest_corner(toss.position[-1], toss.orientation[-1], flags.side).item<double>(), 0, 1e-4);
+    EXPECT_GT(BodyForm(flags.side).lowest_point(toss.position[0], toss.orientation[0]).item<double>(), 0);
+    EXPECT_NEAR(BodyForm(flags.side).lowest_point(toss.position[-1], toss.orientation[-1]).item<double>(), 0, 1e-4);
     EXPECT_LT(toss.velocity[-1].norm().item<double>(), 0.02);
   }
 }

@@ -47,7 +47,7 @@ TEST_F(StepLossesTest, TheBilevelLossIsLeastAtTheTruth) {
 
 TEST_F(StepLossesTest, FreeFlightIsExplainedWithoutImpulses) {
   Segments flight = exact_;
-  for (Tensor* const z : {&flight.start.position, &flight.position}) {
+  for (Tensor* const z : {&flight.start.position, &flight.measured.position}) {
     *z = z->clone();
     z->select(-1, 2).add_(1e4);
   }
