@@ -60,6 +60,18 @@ class MotionProgress(NamedTuple):
     misfit: float
 
 
+class MotionStarts(NamedTuple):
+    """The states at which windows of recordings begin.
+
+    recording, sample: [windows], int64: which recording each is of, and the sample at which it begins.
+    state: [windows, B, ...], of the recorded points in units of the recordings.
+    """
+
+    recording: Tensor
+    sample: Tensor
+    state: RigidState
+
+
 class MotionFit(NamedTuple):
     """The result of fit_motion.
 
@@ -71,6 +83,7 @@ class MotionFit(NamedTuple):
     start_values, start_misfits: where the search ended from each start, tensors with [starts] in front, and [starts]; NaN
         where no window is solved.
     unsolved_windows: how many windows of the search were not solved.
+    windows: where the two windows of each recording begin; with start_deviations, the states that were fitted.
     points: [B, 3], m, the recorded points from the centres of mass, or None.
     length: m, a unit of length of the recordings.
     """
@@ -84,6 +97,7 @@ class MotionFit(NamedTuple):
     start_values: dict[str, Tensor]
     start_misfits: Tensor
     unsolved_windows: int
+    windows: MotionStarts
     points: Tensor | None
     length: float
 
@@ -204,6 +218,7 @@ def fit_motion(
     rotation_unit: float = 0.27,
     jump: float | None = None,
     velocity_age: float | None = None,
+    start_deviations: Sequence[float] | None = None,
     progress: Callable[[MotionProgress], object] | None = None,
     **options: Unpack[RigidOptions],
 ) -> MotionFit:
@@ -260,6 +275,8 @@ def fit_motion(
         velocity_age: samples, how much older the recorded velocities are than the positions of their samples: .5 where they
             are differences from one sample to the next, 0 where they were measured at the samples. None: that of a rollout,
             half a step; where no recording has velocities, .5, as with_velocities makes them.
+        start_deviations: the standard deviations of the errors of recorded positions, orientations (rad), velocities and
+            angular velocities (rad/s). With them, the states at which the windows of the second part begin are fitted, too.
         progress: called with MotionProgress. What it raises ends the fit.
         options: see torchlcp.physics.RigidOptions; substeps, 2 by default, are the steps between two samples.
 
@@ -301,7 +318,7 @@ def fit_motion(
         return []
 
     with numbered(tensors_at, tell) as (making, telling):
-        *numbers, misfit, start_values, start_misfits, unsolved, shapes, tensors = torch.ops.lcp._fit_motion(
+        found = torch.ops.lcp._fit_motion(
             first.scene._tensors,
             *first.scene._structure,
             first.scene.dt,
@@ -323,9 +340,11 @@ def fit_motion(
             rotation_unit=rotation_unit,
             jump=jump,
             velocity_age=velocity_age,
+            start_deviations=None if start_deviations is None else [float(x) for x in start_deviations],
             progress=None if progress is None else telling,
             **rollouts,
         )
+    *numbers, misfit, start_values, start_misfits, unsolved, recording, sample, p, q, v, w, shapes, tensors = found
     *of_scene, points, length = tensors
     values, low, high, bias = (_by_name(names, shapes, x) for x in numbers[1:])
     return MotionFit(
@@ -338,6 +357,7 @@ def fit_motion(
         start_values=_by_name(names, shapes, start_values),
         start_misfits=start_misfits,
         unsolved_windows=unsolved,
+        windows=MotionStarts(recording, sample, RigidState(p, q, v, w)),
         points=points if points.numel() else None,
         length=length.item() if length.numel() else 1.0,
     )

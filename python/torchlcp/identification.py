@@ -26,8 +26,8 @@ from torch import Tensor
 from torchlcp._arguments import TensorLike, call, operator
 from torchlcp._callbacks import numbered
 from torchlcp._motion import (
-    LeastLengths, MotionFit, MotionParameter, MotionProgress, MotionScene, fit_motion, least_lengths, motion_of_points,
-    with_velocities,
+    LeastLengths, MotionFit, MotionParameter, MotionProgress, MotionScene, MotionStarts, fit_motion, least_lengths,
+    motion_of_points, with_velocities,
 )
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "MotionParameter",
     "MotionProgress",
     "MotionScene",
+    "MotionStarts",
     "MovingHorizon",
     "ParticleFilter",
     "Uncertainty",

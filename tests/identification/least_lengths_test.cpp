@@ -88,6 +88,32 @@ TEST(LeastLengthsTest, FailedResidualsAreLeftOut) {
   EXPECT_TRUE(found.std.isfinite().all().item<bool>());
 }
 
+// Residuals with an own parameter of each window, y = J theta + K own, of which the own parameters are random.
+TEST(LeastLengthsTest, OwnParametersAreEliminated) {
+  constexpr int kTrials = 100;
+  std::vector<Tensor> found, deviations;
+  double ignorant = 0;
+  for (int k = 0; k < kTrials; ++k) {
+    const Linear residuals(k);
+    const std::int64_t count = residuals.group.size(0);
+    const Tensor K = torch::randn({1, count, 2, 3, 1}, torch::kDouble), own = torch::randn({count, 1}, torch::kDouble);
+    const auto of_own = [&](const Tensor& x) { return (K * x.view({1, count, 1, 1, 1})).sum(-1); };
+    const Tensor extra = of_own(own);
+    const auto all = [&](const Tensor& theta, const Tensor& mine) { return residuals(theta) - extra + of_own(mine); };
+    const Tensor start = torch::zeros({2}, torch::kDouble), none = torch::zeros({count, 1}, torch::kDouble);
+    const LeastLengths one = least_lengths(all, start, none, residuals.group, {.step = 0.01, .max_iterations = 20});
+    EXPECT_LT((one.own - own).square().mean().item<double>(), 0.3);
+    found.push_back(one.theta);
+    deviations.push_back(one.std);
+    const auto without = [&](const Tensor& theta) { return residuals(theta) - extra; };
+    ignorant += least_lengths(without, start, residuals.group, {0.01, 20}).std.mean().item<double>() / kTrials;
+  }
+  const Tensor spread = at::stack(found).std(0), ratio = at::stack(deviations).mean(0) / spread;
+  for (int k = 0; k < 2; ++k) EXPECT_NEAR(ratio[k].item<double>(), 1, 0.25) << k;
+  EXPECT_LT(spread.max().item<double>(), 0.8 * ignorant);
+  EXPECT_LT((at::stack(found).mean(0) - torch::tensor({1., -2.}, torch::kDouble)).abs().max().item<double>(), 0.02);
+}
+
 TEST(LeastLengthsTest, TasksMayBeDividedInAnyOrder) {
   const Linear residuals(0);
   const Tensor start = torch::zeros({2}, torch::kDouble);

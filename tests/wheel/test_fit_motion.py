@@ -158,6 +158,18 @@ def test_starts_progress_and_seeds(recordings):
         fit_motion(START, recordings, NAMES, progress=stop, **options)
 
 
+def test_starts_of_windows_are_fitted(recordings):
+    options = {"iterations": 4, "window": 12}
+    found = [fit_motion(START, recordings, ["mu"], **options, start_deviations=x) for x in (None, (5e-4, 5e-3, 0.02, 0.1))]
+    assert found[1].misfit < found[0].misfit
+    for fit, same in zip(found, (True, False), strict=True):
+        windows = fit.windows
+        assert windows.recording.tolist() == [k // 2 for k in range(32)] and windows.state.velocity.shape == (32, 1, 3)
+        recorded = torch.stack([recordings[k].velocity[j] for k, j in zip(windows.recording, windows.sample, strict=True)])
+        assert torch.equal(windows.state.velocity, recorded) is same
+        assert (windows.state.velocity - recorded).abs().max() < 0.1
+
+
 def test_velocities_follow_from_poses():
     time = DT * torch.arange(20).double().view(-1, 1, 1)
     omega = numbers(1.0, -2.0, 0.5)
@@ -195,6 +207,7 @@ def test_least_lengths_of_residuals_of_ones_own():
         ({"recordings": [(numbers(1.0),)]}, ValueError, "a recording must be .position, orientation."),
         ({"recordings": [(torch.zeros(5, 3), torch.ones(5, 4))]}, RuntimeError, r"position of a recording must be \[samples"),
         ({"window": 1}, RuntimeError, "window must be >= 2; got 1"),
+        ({"start_deviations": [1.0]}, RuntimeError, "start_deviations must be four numbers; got 1"),
         ({"substeps": 0}, RuntimeError, "substeps must be >= 1; got 0"),
         ({"speed": 0}, TypeError, "there is no option speed"),
         (

@@ -16,6 +16,7 @@
 #include "identification/motion/random.h"
 #include "lcp/detail/one_thread.h"
 #include "lcp/identification/interval.h"
+#include "lcp/physics/rotation.h"
 
 namespace lcp::identification {
 namespace {
@@ -46,6 +47,12 @@ void check(const FitMotionOptions& options) {
   TORCH_CHECK(options.rotation_unit > 0, "rotation_unit must be > 0; got ", options.rotation_unit);
   TORCH_CHECK(!options.velocity_age || std::isfinite(*options.velocity_age), "velocity_age must be finite; got ",
               *options.velocity_age);
+  if (options.start_deviations) {
+    const StateDeviations& d = *options.start_deviations;
+    const bool fits = d.position > 0 && d.rotation > 0 && d.velocity > 0 && d.angular_velocity > 0;
+    TORCH_CHECK(fits && options.intervals, "start_deviations must be > 0, and need intervals; got ", d.position, ", ",
+                d.rotation, ", ", d.velocity, " and ", d.angular_velocity);
+  }
   TORCH_CHECK(!options.jump || *options.jump > 0, "jump must be > 0; got ", *options.jump);
 }
 
@@ -76,6 +83,14 @@ MotionWindows::RollOut rolled_out(const MotionModel& model, const Tensor& values
 double later_by(const FitMotionOptions& options, const MotionModel& model) {
   const auto substeps = static_cast<double>(model.options().substeps);
   return options.velocity_age ? *options.velocity_age - 1 / (2 * substeps) : 0;
+}
+
+// The states at which windows begin with errors of their own, [b, 12 B], in units of their standard deviations.
+physics::RigidState with_errors(const physics::RigidState& start, const Tensor& errors, const StateDeviations& unit) {
+  const Tensor e = errors.unflatten(-1, {-1, 4, 3});  // [b, B, 4, 3]
+  const auto part = [&](std::int64_t k, double size) { return size * e.select(-2, k); };
+  return {start.position + part(0, unit.position), physics::turned(start.orientation, part(1, unit.rotation)),
+          start.velocity + part(2, unit.velocity), start.angular_velocity + part(3, unit.angular_velocity)};
 }
 
 // Adam from several starts at once.
@@ -245,9 +260,9 @@ Ends ends_of(const MotionModel& model, const Tensor& at, const Tensor& half, con
   return ends;
 }
 
-MotionEstimate without_intervals(const MotionModel& model, const Tensor& at) {
+MotionEstimate without_intervals(const MotionModel& model, const Tensor& at, const MotionPieces& windows) {
   const Tensor values = model.values_at(at), none = at::full_like(values, kNaN);
-  return {at, values, none, none, none};
+  return {at, values, none, none, none, windows};
 }
 
 }  // namespace
@@ -286,21 +301,28 @@ MotionEstimate estimate_motion(const MotionModel& model, const MotionWindows& wi
   const std::int64_t count = windows.recordings();
   const MotionPieces all = fixed_windows(windows, options, kOfEach);
   const MotionModel finer_model = model.finer();
-  const auto fit = [&](const MotionModel& of, const Tensor& from, const MotionPieces& some) {
-    const auto residuals = [&](const Tensor& numbers) {
-      return windows.residuals(rolled_out(of, of.values_at(numbers)), some, later_by(options, of));
+  const auto fit = [&](const MotionModel& of, const Tensor& from, const MotionPieces& some, const Tensor& errors) {
+    const auto residuals = [&](const Tensor& numbers, const Tensor& own) {
+      MotionWindows::RollOut rolled = rolled_out(of, of.values_at(numbers));
+      if (own.size(1) > 0) {
+        rolled = [&, exact = rolled](const physics::RigidState& state, std::int64_t steps) {
+          return exact(with_errors(state, own, *options.start_deviations), steps);
+        };
+      }
+      return windows.residuals(rolled, some, later_by(options, of));
     };
     const Tensor recording = at::arange(some.count() / kOfEach).repeat_interleave(kOfEach);
-    return least_lengths(residuals, from, recording, {.tasks = options.tasks});
+    return least_lengths(residuals, from, errors, recording, {.tasks = options.tasks});
   };
   const bool has_parts = count >= kParts * kFewest;
   const auto tell = [&](std::int64_t fits) {
     if (progress) progress(fits, has_parts ? kParts + 2 : 2);
   };
-  const LeastLengths found = fit(model, start, all);
+  const std::int64_t own = options.start_deviations ? 12 * all.start.position.size(1) : 0;
+  const LeastLengths found = fit(model, start, all, at::zeros({all.count(), own}, at::kDouble));
   tell(1);
   // The misfit has kinks. Where no step of the finer fit makes it smaller, its next step says where the fit would end.
-  const LeastLengths fine = fit(finer_model, found.theta, all);
+  const LeastLengths fine = fit(finer_model, found.theta, all, found.own);
   const Tensor bias = 2 * (fine.theta.equal(found.theta) ? found.step - fine.step : found.theta - fine.theta);
   tell(2);
   const double factor = half_width_95(count, start.size(0));
@@ -311,8 +333,9 @@ MotionEstimate estimate_motion(const MotionModel& model, const MotionWindows& wi
     std::vector<Tensor> fitted;
     for (std::int64_t part = 0; part < kParts; ++part) {
       const Tensor recordings = at::arange(part, count, kParts).unsqueeze(1);
-      const MotionPieces some = all.at((kOfEach * recordings + at::arange(kOfEach)).flatten());
-      fitted.push_back(fit(model, found.theta + away[part], some).theta);
+      const Tensor rows = (kOfEach * recordings + at::arange(kOfEach)).flatten();
+      const Tensor errors = found.own.index_select(0, rows);
+      fitted.push_back(fit(model, found.theta + away[part], all.at(rows), errors).theta);
       tell(part + 3);
     }
     const double scatter_factor = student_95(kParts - 1) / std::sqrt(static_cast<double>(kParts));
@@ -328,8 +351,14 @@ MotionEstimate estimate_motion(const MotionModel& model, const MotionWindows& wi
                     std::numeric_limits<double>::infinity());
   const Ends ends = ends_of(model, found.theta, half, covariance, bias);
   constexpr double kNoBound = std::numeric_limits<double>::infinity();
-  return {found.theta, model.values_at(found.theta), at::where(ends.seen, ends.low, -kNoBound),
-          at::where(ends.seen, ends.high, kNoBound), at::where(ends.seen, ends.bias, kNaN)};
+  MotionPieces all_fitted = all;
+  if (own > 0) all_fitted.start = with_errors(all.start, found.own, *options.start_deviations);
+  return {found.theta,
+          model.values_at(found.theta),
+          at::where(ends.seen, ends.low, -kNoBound),
+          at::where(ends.seen, ends.high, kNoBound),
+          at::where(ends.seen, ends.bias, kNaN),
+          all_fitted};
 }
 
 MotionFit fit_motion(const MotionModel& model, const std::vector<Recording>& recordings,
@@ -378,12 +407,13 @@ MotionFit fit_motion(const MotionModel& model, const std::vector<Recording>& rec
   const auto tell = [&](std::int64_t fits, std::int64_t of) {
     if (options.progress) options.progress({true, static_cast<double>(fits) / static_cast<double>(of), kNaN});
   };
-  found.estimate =
-      options.intervals ? estimate_motion(model, windows, numbers, options, tell) : without_intervals(model, numbers);
+  found.estimate = options.intervals ? estimate_motion(model, windows, numbers, options, tell)
+                                     : without_intervals(model, numbers, fixed);
   const c10::NoGradGuard no_grad;
-  found.misfit = windows.misfits(rolled_out(model, found.estimate.values), fixed, later_by(options, model))
-                     .nanmean()
-                     .item<double>();
+  found.misfit =
+      windows.misfits(rolled_out(model, found.estimate.values), found.estimate.windows, later_by(options, model))
+          .nanmean()
+          .item<double>();
   found.scene = scene_at(found.estimate.values);
   found.unsolved_windows = training.unsolved();
   return found;

@@ -99,8 +99,9 @@ Recording with_velocities(const Recording& recording, double dt) {
 }
 
 MotionPieces MotionPieces::at(const Tensor& index) const {
-  return {mapped(start, [&](const Tensor& x) { return x.index_select(0, index); }),
-          mapped(measured, [&](const Tensor& x) { return x.index_select(1, index); }), steps.index_select(0, index)};
+  const auto rows = [&](const Tensor& x) { return x.defined() ? x.index_select(0, index) : x; };
+  const auto columns = [&](const Tensor& x) { return x.index_select(1, index); };
+  return {mapped(start, rows), mapped(measured, columns), rows(steps), rows(recording), rows(first)};
 }
 
 Tensor MotionPieces::exists() const { return at::arange(longest()).unsqueeze(1) < steps; }
@@ -133,15 +134,9 @@ RecordingSet::RecordingSet(const std::vector<Recording>& recordings) {
 MotionPieces RecordingSet::pieces(const Tensor& recording, const Tensor& first, std::int64_t steps) const {
   const Tensor count = (samples_.index_select(0, recording) - 1 - first).clamp_max(steps);
   const Tensor time = at::minimum(first + 1 + at::arange(count.max().item<std::int64_t>()).unsqueeze(1), first + count);
-  return {mapped(all_,
-                 [&](const Tensor& x) {
-                   return x.index({first, recording});
-                 }),
-          mapped(all_,
-                 [&](const Tensor& x) {
-                   return x.index({time, recording});
-                 }),
-          count};
+  const auto at_start = [&](const Tensor& x) { return x.index({first, recording}); };
+  const auto after = [&](const Tensor& x) { return x.index({time, recording}); };
+  return {mapped(all_, at_start), mapped(all_, after), count, recording, first};
 }
 
 MotionWindows::MotionWindows(const std::vector<Recording>& recordings, const MotionWindowsOptions& options)

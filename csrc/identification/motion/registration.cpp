@@ -16,8 +16,10 @@
 namespace lcp::identification {
 
 LCP_ENUMERATORS(MotionRange, "any", "positive", "share", "positive_definite")
-LCP_MEMBERS(MotionEstimate, numbers, values, low, high, bias)
-LCP_MEMBERS(LeastLengths, theta, covariance, std, step)
+LCP_MEMBERS_BY(MotionEstimate, "numbers, values, low, high, bias",
+               [](auto& x) { return std::tie(x.numbers, x.values, x.low, x.high, x.bias); })
+LCP_MEMBERS_BY(LeastLengths, "theta, covariance, std, step",
+               [](auto& x) { return std::tie(x.theta, x.covariance, x.std, x.step); })
 
 namespace {
 
@@ -35,10 +37,13 @@ struct FitForPython {
   double misfit;
   Tensor start_values, start_misfits;
   std::int64_t unsolved_windows;
+  Tensor recording, first;  // of the fixed windows
+  physics::RigidState window_starts;
   TensorVector starts;  // of the parameters, of which the values have the shapes
   TensorVector scene;   // the tensors of the scene, and the points and length, empty where there are none
 };
-LCP_MEMBERS(FitForPython, estimate, misfit, start_values, start_misfits, unsolved_windows, starts, scene)
+LCP_MEMBERS(FitForPython, estimate, misfit, start_values, start_misfits, unsolved_windows, recording, first,
+            window_starts, starts, scene)
 
 // The options that are no functions.
 struct PlainOptions {
@@ -51,10 +56,11 @@ struct PlainOptions {
   std::optional<double> position_unit;
   double rotation_unit = 0.27;
   std::optional<double> jump, velocity_age;
+  std::optional<std::vector<double>> start_deviations;
   std::optional<Function> progress;
 };
 LCP_MEMBERS(PlainOptions, iterations, learning_rate, window, batch, starts, spread, seed, intervals, position_unit,
-            rotation_unit, jump, velocity_age, progress)
+            rotation_unit, jump, velocity_age, start_deviations, progress)
 
 FitMotionOptions options_of(const PlainOptions& given) {
   FitMotionOptions options;
@@ -70,6 +76,11 @@ FitMotionOptions options_of(const PlainOptions& given) {
   options.rotation_unit = given.rotation_unit;
   options.jump = given.jump;
   options.velocity_age = given.velocity_age;
+  if (given.start_deviations) {
+    const std::vector<double>& d = *given.start_deviations;
+    TORCH_CHECK(d.size() == 4, "start_deviations must be four numbers; got ", d.size());
+    options.start_deviations = {d[0], d[1], d[2], d[3]};
+  }
   if (given.progress) {
     options.progress = [function = *given.progress](const MotionProgress& now) {
       call_python(function, {at::tensor({now.done, now.misfit}, at::kDouble)}, now.refines ? 1 : 0);
@@ -140,14 +151,23 @@ FitForPython fit_motion_of(const TensorVector& scene, std::int64_t bodies, const
   for (const MotionParameter& parameter : model.parameters()) first.push_back(parameter.start);
   tensors.push_back(defined_or_empty(found.scene.points));
   tensors.push_back(defined_or_empty(found.scene.length));
-  return {found.estimate, found.misfit, found.start_values, found.start_misfits, found.unsolved_windows,
-          first,          tensors};
+  const MotionPieces& windows = found.estimate.windows;
+  return {found.estimate,
+          found.misfit,
+          found.start_values,
+          found.start_misfits,
+          found.unsolved_windows,
+          windows.recording,
+          windows.first,
+          windows.start,
+          first,
+          tensors};
 }
 
 LeastLengths least_lengths_of(Function function, const Tensor& start, const Tensor& group, double step,
                               std::int64_t max_iterations) {
   const auto residuals = [&](const Tensor& theta) { return call_python(function, {theta}).at(0); };
-  return least_lengths(residuals, start, group, {step, max_iterations});
+  return least_lengths(residuals, start, group, {.step = step, .max_iterations = max_iterations});
 }
 
 physics::RigidState velocities_of(const Tensor& position, const Tensor& orientation, double dt) {

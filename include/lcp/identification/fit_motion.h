@@ -28,6 +28,14 @@ struct MotionProgress {
   double misfit;  ///< of the last minibatch, of the best start; NaN in the second part
 };
 
+/// The standard deviations of the errors of recorded states.
+struct StateDeviations {
+  double position;          ///< units of length of the recordings
+  double rotation;          ///< rad, about each axis
+  double velocity;          ///< units of length / s
+  double angular_velocity;  ///< rad/s
+};
+
 struct FitMotionOptions {
   std::int64_t iterations = 400;  ///< of Adam; 0: none
   double learning_rate = 0.1;     ///< of the numbers of MotionModel
@@ -46,6 +54,9 @@ struct FitMotionOptions {
   /// half a step older, and windows begin with velocities between recorded ones. Absent: 1 / 2 where no recording has
   /// velocities, which then follow from the poses, and half a step where all have.
   std::optional<double> velocity_age = {};
+  /// With them, the states at which the windows of the second part begin are fitted, too; the recorded ones have errors
+  /// of this size.
+  std::optional<StateDeviations> start_deviations = {};
   Tasks tasks = nullptr;  ///< divides the evaluations of the second part
   /// Called after each iteration and each fit. What it throws ends the fit.
   std::function<void(const MotionProgress&)> progress = nullptr;
@@ -58,6 +69,7 @@ struct MotionEstimate {
   at::Tensor values, low, high;
   /// The values are too large by this through the length of the steps; NaN where a value is not seen.
   at::Tensor bias;
+  MotionPieces windows;  ///< the fixed windows; with start_deviations, their starts are those that were fitted
 };
 
 /// What Adam does in an iteration.

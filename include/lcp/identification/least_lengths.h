@@ -23,6 +23,7 @@ using Tasks =
 struct LeastLengthsOptions {
   double step = 0.02;  ///< of the differences by which the residuals are differentiated
   std::int64_t max_iterations = 6;
+  double own_step = 0.2;  ///< the same of the own parameters of the residuals
   Tasks tasks = nullptr;  ///< divides the evaluations of the residuals; none: one after another
 };
 
@@ -31,6 +32,7 @@ struct LeastLengths {
   at::Tensor covariance;  ///< [p, p], of the combinations of parameters that the residuals determine
   at::Tensor std;         ///< [p], infinite for what they do not determine
   at::Tensor step;        ///< [p], the next step without damping, which may not make the sum smaller
+  at::Tensor own = {};    ///< [b, q], the own parameters; undefined without any
 };
 
 /// Steps from `start` that make the sum of the lengths of the residuals smaller: those of Levenberg and Marquardt for
@@ -51,5 +53,14 @@ struct LeastLengths {
 LCP_API LeastLengths least_lengths(const std::function<at::Tensor(const at::Tensor& theta)>& residuals,
                                    const at::Tensor& start, const at::Tensor& group,
                                    const LeastLengthsOptions& options = {});
+
+/// The same where the residuals of each of the b have parameters of their own, too, such as the start of a motion.
+/// These have the mean 0 and the standard deviation 1: half of the sum of their squares is part of what is minimised.
+/// They are eliminated from each step (Schur complement), and the covariance knows that they were found from the same
+/// residuals.
+///   residuals: of parameters [p] and own ones [b, q]. own: [b, q], float64, where they begin.
+LCP_API LeastLengths least_lengths(
+    const std::function<at::Tensor(const at::Tensor& theta, const at::Tensor& own)>& residuals, const at::Tensor& start,
+    const at::Tensor& own, const at::Tensor& group, const LeastLengthsOptions& options = {});
 
 }  // namespace lcp::identification

@@ -30,6 +30,8 @@ struct LCP_API MotionPieces {
   physics::RigidState start;     ///< [b, B, ...]
   physics::RigidState measured;  ///< [T, b, B, ...], after each step; beyond the end of a piece its last sample
   at::Tensor steps;              ///< [b], int64, of each piece
+  at::Tensor recording = {};     ///< [b], int64: which recording each piece is of, and
+  at::Tensor first = {};         ///< [b], int64, the sample at which it begins; of RecordingSet
 
   std::int64_t count() const { return steps.size(0); }
   std::int64_t longest() const { return measured.position.size(0); }

@@ -276,6 +276,33 @@ TEST(FitMotionTest, KnowsTheAgeOfVelocities) {
   EXPECT_GT(std::abs(gravity(0.25) - 9.81), 0.1);
 }
 
+// Starts with errors that the fit knows of: it finds them, and what else they would spoil.
+TEST(FitMotionTest, FindsTheStartsOfWindows) {
+  const std::vector<Recording> exact = recordings_of(truth(), 10, kTwo, 0);
+  std::vector<Recording> recordings;
+  const StateDeviations unit{1e-3, 0.01, 0.03, 0.3};
+  for (const Recording& one : exact) {
+    const auto random = [&](double size) { return size * torch::randn_like(one.velocity); };
+    recordings.push_back({one.position, one.orientation, one.velocity + random(unit.velocity),
+                          one.angular_velocity + random(unit.angular_velocity)});
+  }
+  FitMotionOptions options = quick();
+  options.iterations = 20;
+  options.window = 20;
+  options.jump = 1;
+  const MotionFit without = fit_motion(truth(), recordings, {"mu"}, options);
+  options.start_deviations = unit;
+  const MotionFit with = fit_motion(truth(), recordings, {"mu"}, options);
+  EXPECT_LT(with.misfit, 0.5 * without.misfit);
+  const auto error = [&](const MotionFit& fit) {
+    const MotionPieces& windows = fit.estimate.windows;
+    const Tensor expected = RecordingSet(exact).pieces(windows.recording, windows.first, 1).start.velocity;
+    return (windows.start.velocity - expected).norm().item<double>();
+  };
+  EXPECT_LT(error(with), 0.6 * error(without));
+  EXPECT_NEAR(with.estimate.values.item<double>(), 0.25, 0.02);
+}
+
 TEST(FitMotionTest, MistakesAreNamed) {
   const std::vector<Recording> recordings = recordings_of(truth(), 2, kTwo);
   const auto error = [&](const FitMotionOptions& options) {
@@ -293,6 +320,7 @@ TEST(FitMotionTest, MistakesAreNamed) {
   names(error({.position_unit = 0.}), "position_unit must be > 0; got 0");
   names(error({.rotation_unit = 0}), "rotation_unit must be > 0; got 0");
   names(error({.jump = 0.}), "jump must be > 0; got 0");
+  names(error({.start_deviations = StateDeviations{1, 1, 0, 1}}), "start_deviations must be > 0");
   names(error({.velocity_age = kNaN}), "velocity_age must be finite; got nan");
   std::vector<Recording> mixed = recordings;
   mixed[1].velocity = Tensor();
