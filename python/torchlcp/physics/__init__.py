@@ -3,8 +3,8 @@
 Each system is a class of its parameters. They are tensors, or numbers, lists or arrays, as are states and inputs; they
 broadcast against these, and results are differentiable in all of them. A number that is out of its range is an error. An
 element of which a tensor has such a number, as a negative mu that a fit tries, has the status BAD_INPUT. simulate steps a
-system through all inputs, step once; both return tensors by name, with the status of each step. Their mathematics is
-compiled, the same for C++, TorchScript and Python.
+system through all inputs, to which it may add a torchlcp.Feedback of the state, step once; both return tensors by name,
+with the status of each step. Their mathematics is compiled, the same for C++, TorchScript and Python.
 
 All batch dimensions of all arguments broadcast. Derivatives have both modes and any order. torch.func and
 torch.compile(fullgraph=True) take the rollouts, too. There those of most systems are loops over torchlcp.solve, while
