@@ -60,7 +60,9 @@ int guarded(const std::string& program, const std::function<int()>& body, Proces
       std::cout.rdbuf(&nowhere);
       std::cerr.rdbuf(&nowhere);
     }
-    return body();
+    const int status = body();
+    group.leave();
+    return status;
   } catch (const UsageError& error) {
     return fail(error.what(), 2);
   } catch (const c10::Error& error) {

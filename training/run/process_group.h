@@ -30,6 +30,10 @@ class ProcessGroup {
   /// one or the program lets the first do all. Throws a UsageError where the environment is incomplete.
   void join(Processes use);
 
+  /// To be called before the process ends without an error: where it has the store of the group, it waits until the
+  /// others need it no longer.
+  void leave();
+
   std::int64_t rank() const { return rank_; }
   std::int64_t size() const { return size_; }  ///< the number of processes among which the work is divided
   bool is_first() const { return rank_ == 0; }
@@ -61,6 +65,7 @@ class ProcessGroup {
   struct Connection;
   std::unique_ptr<Connection> connection_;
   std::int64_t rank_ = 0, size_ = 1, started_ = 1;
+  bool serves_ = false;  // whether this process has the store
 };
 
 }  // namespace lcp::training

@@ -49,6 +49,7 @@ int in_processes(int count, const std::function<bool(ProcessGroup& group)>& func
         ProcessGroup& group = ProcessGroup::current();
         group.join(Processes::kDivided);
         holds = function(group);
+        group.leave();
       } catch (const std::exception&) {
       }
       _exit(holds ? 0 : 1);
@@ -95,6 +96,22 @@ TEST(ProcessGroupTest, ExchangesWhatTheProcessesHave) {
         return holds && group.largest(-group.rank()) == 0 && group.of_first(text) == "0" &&
                group.of_first(std::string()).empty() && group.of_first(0.1 + static_cast<double>(group.rank())) == 0.1;
       }));
+}
+
+// Contents of more than 4 MiB are exchanged in pieces.
+TEST(ProcessGroupTest, ExchangesContentsOfAnyLength) {
+  EXPECT_EQ(2, in_processes(2, [](ProcessGroup& group) {
+              const auto content = [](std::int64_t k) {
+                std::string text(static_cast<std::size_t>(k == 0 ? 8 << 20 : 9'000'001), 'a');
+                for (std::size_t i = 0; i < text.size(); i += 1000) text[i] = static_cast<char>(i / 1000 % 251);
+                return text;
+              };
+              bool holds = true;
+              for (int repeat = 0; repeat < 3; ++repeat) {
+                holds = holds && group.gather(content(group.rank())) == std::vector{content(0), content(1)};
+              }
+              return holds;
+            }));
 }
 
 TEST(ProcessGroupTest, OneOfTheProcessesReports) {

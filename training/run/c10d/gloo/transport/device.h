@@ -1,8 +1,0 @@
-#pragma once
-
-namespace gloo::transport {
-
-class Device;
-class UnboundBuffer;
-
-}  // namespace gloo::transport
