@@ -36,7 +36,7 @@ class SmoothProgram : public Ipopt::TNLP {
     find_sparsity();
     n = static_cast<Index>(x.size());
     m = rows();
-    nnz_jac = static_cast<Index>(places_.size());
+    nnz_jac = static_cast<Index>(jacobian_.size());
     nnz_hess = static_cast<Index>(hessian_.size());
     style = TNLP::C_STYLE;
     return true;
@@ -99,75 +99,24 @@ class SmoothProgram : public Ipopt::TNLP {
   }
 
   bool eval_jac_g(Index, const Number* at, bool, Index, Index, Index* row, Index* column, Number* values) override {
-    if (values == nullptr) {
-      for (const auto& [place, k] : places_) {
-        row[k] = place.first;
-        column[k] = place.second;
-      }
-      return true;
-    }
-    std::fill_n(values, places_.size(), 0.);
-    Index r = 0;
-    const auto put = [&](std::int64_t c, double value) { values[places_.at({r, static_cast<Index>(c)})] += value; };
-    for (const auto& equation : program_.equations) {
-      for (const auto& term : equation.terms) {
-        put(term.x, term.factor * (term.by >= 0 ? at[term.by] : 1));
-        if (term.by >= 0) put(term.by, term.factor * at[term.x]);
-      }
-      ++r;
-    }
-    for (const auto& [angle, cosine, sine] : program_.rotations) {
-      put(cosine, 1);
-      put(angle, std::sin(at[angle]));
-      ++r;
-      put(sine, 1);
-      put(angle, -std::cos(at[angle]));
-      ++r;
-    }
-    for (const auto& ball : program_.balls) {
-      for (std::size_t k = 0; k < ball.x.size(); ++k) put(ball.x[k], 2 * (at[ball.x[k]] - ball.centre[k]));
-      ++r;
-    }
-    for (std::size_t k = 0; k < relaxed(); ++k) {
-      put(program_.pairs[k].a, at[program_.pairs[k].b]);
-      put(program_.pairs[k].b, at[program_.pairs[k].a]);
-      ++r;
-    }
+    if (values == nullptr) return write(jacobian_, row, column);
+    std::fill_n(values, jacobian_.size(), 0.);
+    differentiate(
+        at, 0, no_multipliers_.data(),
+        [&](Index r, std::int64_t c, double value) {
+          values[jacobian_.at({r, static_cast<Index>(c)})] += value;
+        },
+        [](std::int64_t, std::int64_t, double) {});
     return true;
   }
 
-  bool eval_h(Index n, const Number* at, bool, Number sigma, Index, const Number* lambda, bool, Index, Index* row,
+  bool eval_h(Index, const Number* at, bool, Number sigma, Index, const Number* lambda, bool, Index, Index* row,
               Index* column, Number* values) override {
-    if (values == nullptr) {
-      for (const auto& [place, k] : hessian_) {
-        row[k] = place.first;
-        column[k] = place.second;
-      }
-      return true;
-    }
+    if (values == nullptr) return write(hessian_, row, column);
     std::fill_n(values, hessian_.size(), 0.);
-    const auto put = [&](std::int64_t i, std::int64_t j, double value) { values[hessian_.at(lower(i, j))] += value; };
-    for (Index i = 0; i < n; ++i) {
-      const double w = program_.weight[static_cast<std::size_t>(i)];
-      if (w != 0) put(i, i, 2 * sigma * w);
-    }
-    for (const auto& [a, b] : program_.pairs) put(a, b, sigma * rho);
-    Index r = 0;
-    for (const auto& equation : program_.equations) {
-      for (const auto& term : equation.terms) {
-        if (term.by >= 0) put(term.x, term.by, lambda[r] * term.factor);
-      }
-      ++r;
-    }
-    for (const auto& [angle, cosine, sine] : program_.rotations) {
-      put(angle, angle, lambda[r] * std::cos(at[angle]) + lambda[r + 1] * std::sin(at[angle]));
-      r += 2;
-    }
-    for (const auto& ball : program_.balls) {
-      for (const std::int64_t i : ball.x) put(i, i, 2 * lambda[r]);
-      ++r;
-    }
-    for (std::size_t k = 0; k < relaxed(); ++k) put(program_.pairs[k].a, program_.pairs[k].b, lambda[r++]);
+    differentiate(
+        at, sigma, lambda, [](Index, std::int64_t, double) {},
+        [&](std::int64_t i, std::int64_t j, double value) { values[hessian_.at(lower(i, j))] += value; });
     return true;
   }
 
@@ -214,56 +163,79 @@ class SmoothProgram : public Ipopt::TNLP {
                               relaxed());
   }
 
-  // The sparsity of the Jacobian and of the lower triangle of the Hessian.
-  void find_sparsity() {
-    places_.clear();
-    hessian_.clear();
+  // Calls `first` with each derivative of a constraint, (row, unknown, value), and `second` with each second derivative
+  // of the Lagrangian, (unknown, unknown, value). Those of one place must be added. Their places do not depend on `at`.
+  //   sigma: the weight of the objective. lambda: [rows()], the multipliers.
+  template <class First, class Second>
+  void differentiate(const Number* at, Number sigma, const Number* lambda, const First& first,
+                     const Second& second) const {
+    for (std::size_t i = 0; i < program_.weight.size(); ++i) {
+      const auto k = static_cast<std::int64_t>(i);
+      if (program_.weight[i] != 0) second(k, k, 2 * sigma * program_.weight[i]);
+    }
+    for (const auto& [a, b] : program_.pairs) second(a, b, sigma * rho);
     Index r = 0;
-    const auto in_row = [&](std::int64_t c) { places_.try_emplace({r, static_cast<Index>(c)}, 0); };
     for (const auto& equation : program_.equations) {
-      for (const auto& term : equation.terms) {
-        in_row(term.x);
-        if (term.by >= 0) {
-          in_row(term.by);
-          hessian_.try_emplace(lower(term.x, term.by), 0);
-        }
+      for (const auto& [a, factor, b] : equation.terms) {
+        first(r, a, factor * (b >= 0 ? at[b] : 1));
+        if (b < 0) continue;
+        first(r, b, factor * at[a]);
+        second(a, b, lambda[r] * factor);
       }
       ++r;
     }
     for (const auto& [angle, cosine, sine] : program_.rotations) {
-      for (const std::int64_t value : {cosine, sine}) {
-        in_row(value);
-        in_row(angle);
-        ++r;
-      }
-      hessian_.try_emplace(lower(angle, angle), 0);
+      first(r, cosine, 1);
+      first(r, angle, std::sin(at[angle]));
+      first(r + 1, sine, 1);
+      first(r + 1, angle, -std::cos(at[angle]));
+      second(angle, angle, lambda[r] * std::cos(at[angle]) + lambda[r + 1] * std::sin(at[angle]));
+      r += 2;
     }
     for (const auto& ball : program_.balls) {
-      for (const std::int64_t i : ball.x) {
-        in_row(i);
-        hessian_.try_emplace(lower(i, i), 0);
+      for (std::size_t k = 0; k < ball.x.size(); ++k) {
+        first(r, ball.x[k], 2 * (at[ball.x[k]] - ball.centre[k]));
+        second(ball.x[k], ball.x[k], 2 * lambda[r]);
       }
       ++r;
     }
-    for (std::size_t k = 0; k < program_.pairs.size(); ++k) {
+    for (std::size_t k = 0; k < relaxed(); ++k) {
       const auto& [a, b] = program_.pairs[k];
-      hessian_.try_emplace(lower(a, b), 0);
-      if (k >= relaxed()) continue;
-      in_row(a);
-      in_row(b);
+      first(r, a, at[b]);
+      first(r, b, at[a]);
+      second(a, b, lambda[r]);
       ++r;
     }
-    for (std::size_t i = 0; i < program_.weight.size(); ++i) {
-      if (program_.weight[i] != 0) hessian_.try_emplace(lower(static_cast<Index>(i), static_cast<Index>(i)), 0);
+  }
+
+  // The places of the Jacobian and of the lower triangle of the Hessian that are not always 0, in ascending order.
+  void find_sparsity() {
+    jacobian_.clear();
+    hessian_.clear();
+    no_multipliers_.assign(static_cast<std::size_t>(rows()), 0);
+    differentiate(
+        x.data(), 0, no_multipliers_.data(),
+        [&](Index r, std::int64_t c, double) {
+          jacobian_.try_emplace({r, static_cast<Index>(c)}, 0);
+        },
+        [&](std::int64_t i, std::int64_t j, double) { hessian_.try_emplace(lower(i, j), 0); });
+    for (auto* places : {&jacobian_, &hessian_}) {
+      Index k = 0;
+      for (auto& place : *places) place.second = k++;
     }
-    Index k = 0;
-    for (auto& place : places_) place.second = k++;
-    k = 0;
-    for (auto& place : hessian_) place.second = k++;
+  }
+
+  static bool write(const std::map<Place, Index>& places, Index* row, Index* column) {
+    for (const auto& [place, k] : places) {
+      row[k] = place.first;
+      column[k] = place.second;
+    }
+    return true;
   }
 
   const BilinearProgram& program_;
-  std::map<Place, Index> places_, hessian_;
+  std::map<Place, Index> jacobian_, hessian_;  // the numbers of the places
+  std::vector<Number> no_multipliers_;         // [rows()], zeros
 };
 
 constexpr const char* kSolved = "solved";
