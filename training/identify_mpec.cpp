@@ -13,7 +13,6 @@
 
 #include "identification/bilinear_program.h"
 #include "identification/estimate.h"
-#include "identification/system.h"
 #include "identification/track_program.h"
 #include "run/program.h"
 

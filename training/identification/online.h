@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "identification/system.h"
+#include "identification/track_model.h"
 
 namespace lcp::training {
 

@@ -151,6 +151,11 @@ TrackProblem joined(const std::vector<TrackProblem>& all) {
           .process = first.process};
 }
 
+constexpr struct {
+  const char* name;
+  std::unique_ptr<TrackSystem> (*make)();
+} kKinds[] = {{"particle", make_particles}, {"tripod", make_tripods}};
+
 }  // namespace
 
 TrackProblem TrackSystem::load(const RunFlags& run) const {
@@ -164,6 +169,20 @@ TrackProblem TrackSystem::repeat(const RunFlags& run, std::int64_t first, std::i
   all.reserve(static_cast<std::size_t>(repeats));
   for (std::int64_t k = 0; k < repeats; ++k) all.push_back(simulate(run, first + k + 1));
   return joined(all);
+}
+
+SystemFlag::SystemFlag(int argc, const char* const* argv) : name_(early_value(argc, argv, "system", kKinds[0].name)) {
+  for (const auto& kind : kKinds) {
+    if (kind.name == name_) system_ = kind.make();
+  }
+  if (!system_) throw UsageError("--system must be " + listed(names_of(kKinds)) + "; got \"" + name_ + "\"");
+}
+
+void SystemFlag::add_to(CommandLine& line) {
+  line.add("system", name_,
+           "What moves: " + listed(names_of(kKinds)) +
+               " (particles that fall and slide, blocks that slide and turn on three supports). The "
+               "other flags and their defaults depend on it");
 }
 
 TrackModel::TrackModel(const TrackSystem& system, const TrackProblem& problem)

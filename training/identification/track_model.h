@@ -132,6 +132,19 @@ class TrackSystem {
 
 std::unique_ptr<TrackSystem> make_particles(), make_tripods();
 
+/// The flag --system, which chooses the bodies, of a program whose other flags depend on it.
+class SystemFlag {
+ public:
+  /// Reads it from a command line that has not been parsed yet. Throws a UsageError for an unknown name.
+  SystemFlag(int argc, const char* const* argv);
+  void add_to(CommandLine& line);
+  TrackSystem& system() { return *system_; }
+
+ private:
+  std::string name_;
+  std::unique_ptr<TrackSystem> system_;
+};
+
 /// Maps the unknowns theta of each body to its motion: mu[, q_0[, v_0]] and the random forces of all steps, over their
 /// standard deviations.
 class TrackModel {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lcp/learning/network_search.h"
-#include "network/black_box_passes.h"
+#include "network/black_box.h"
 #include "run/checkpoint.h"
 
 namespace lcp::training {

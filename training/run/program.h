@@ -9,7 +9,6 @@
 #include "run/folder_lock.h"
 #include "run/identifiability.h"
 #include "run/interrupt.h"
-#include "run/one_thread.h"
 #include "run/output_folder.h"
 #include "run/process.h"
 #include "run/process_group.h"

@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "lcp/detail/one_thread.h"
 #include "run/checkpoint.h"
 
 namespace lcp::training {
+
+using detail::OneThread;
 
 /// Calls work(0), ..., work(count - 1), each once, on this thread and, beside it, threads - 1 others; returns when all
 /// are done. Each call has gradients switched on and one thread for its tensor operations, so that its results do not

@@ -16,10 +16,10 @@
 
 #include "run/error.h"
 #include "run/interrupt.h"
-#include "run/one_thread.h"
 #include "run/process_group.h"
 #include "run/progress.h"
 #include "run/random.h"
+#include "run/tasks.h"
 #include "run/text.h"
 
 namespace lcp::training {

@@ -1,11 +1,11 @@
-#include "network/black_box_passes.h"
-
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
 #include <limits>
 #include <map>
 #include <mutex>
+
+#include "network/black_box.h"
 
 namespace lcp::training::black_box_passes_test {
 
