@@ -171,7 +171,7 @@ std::vector<State> default_states(std::int64_t draws, std::int64_t seed) {
 State read_states(const std::string& file, std::int64_t draws, const PhysicsFlags& block) {
   const Table table = read_csv(file, {"v", "u"});
   const auto column = [&](const char* name, double unit) {
-    const Tensor x = torch::tensor(table[name], torch::kDouble) / unit;
+    const Tensor x = column_of(table, name) / unit;
     return x.repeat({(draws + x.size(0) - 1) / x.size(0)});
   };
   return {"data", "v and u of " + std::filesystem::path(file).filename().string(),

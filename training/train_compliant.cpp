@@ -145,7 +145,7 @@ ThrownMasses from_file(const std::string& file) {
   const auto count = static_cast<std::int64_t>(begins.size());
   const auto column = [&](const char* name) {
     if (!table.has(name)) return torch::zeros({static_cast<std::int64_t>(length), count}, torch::kDouble);
-    return torch::tensor(table[name], torch::kDouble).view({count, -1}).t();
+    return column_of(table, name).view({count, -1}).t();
   };
   return {torch::stack({column("x"), column("y"), column("z")}, -1).contiguous(),
           torch::stack({column("v_x"), column("v_y"), column("v_z")}, -1).contiguous()};

@@ -83,11 +83,8 @@ Steps simulated(const Flags& flags, std::int64_t count, std::int64_t part) {
 std::pair<Steps, Steps> load(const Flags& flags) {
   if (flags.data.empty()) return {simulated(flags, flags.samples, 0), simulated(flags, kHeldOut, 1)};
   const Table table = read_csv(flags.data, {"v_x", "v_y", "u_x", "u_y", "v_next_x", "v_next_y"}, {"trajectory"});
-  const auto vectors = [&](const std::string& name) {
-    const auto column = [&](const char* axis) { return torch::tensor(table[name + axis], torch::kDouble); };
-    return torch::stack({column("_x"), column("_y")}, -1);
-  };
-  const Steps all{vectors("v"), vectors("u"), vectors("v_next")};
+  const Steps all{columns_of(table, {"v_x", "v_y"}), columns_of(table, {"u_x", "u_y"}),
+                  columns_of(table, {"v_next_x", "v_next_y"})};
   const Tensor heldout = heldout_rows(table, flags.data);
   return {all.at(~heldout), all.at(heldout)};
 }

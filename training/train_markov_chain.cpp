@@ -93,17 +93,8 @@ std::pair<Sequences, Sequences> read_sequences(const std::string& file) {
     throw UsageError(file + ": must have at least " + std::to_string(kHeldOutOneIn) +
                      " trajectories, of which one in as many is held out; got " + std::to_string(count));
   }
-  const std::int64_t steps = at::bincount(trajectory).max().item<std::int64_t>();
-  const auto padded = [&](const Tensor& x) {
-    std::vector<Tensor> rows;
-    rows.reserve(static_cast<std::size_t>(count));
-    for (std::int64_t k = 0; k < count; ++k) {
-      const Tensor row = x.index({trajectory == k});
-      rows.push_back(torch::constant_pad_nd(row, {0, steps - row.size(0)}));
-    }
-    return torch::stack(rows);
-  };
-  const auto column = [&](const char* name) { return padded(torch::tensor(table[name], torch::kDouble)); };
+  const auto padded = [&](const Tensor& x) { return by_trajectory(x, trajectory).t().contiguous(); };
+  const auto column = [&](const char* name) { return padded(column_of(table, name)); };
   const Sequences all{
       column("v"), column("u"), column("v_next"), padded(torch::ones_like(trajectory, torch::kBool)), {}};
   const Tensor heldout = torch::arange(count).remainder(kHeldOutOneIn) == kHeldOutOneIn - 1;

@@ -30,10 +30,10 @@ Samples interleaved(const Data& data) {
 
 Steps read_steps(const std::string& file) {
   const Table table = read_csv(file, {"v", "u", "v_next", "lambda_plus", "lambda_minus", "gamma"}, {"trajectory"});
-  const auto column = [&](const char* name) { return at::tensor(table[name], at::kDouble); };
-  return {{column("v"), column("u"), column("v_next"), at::stack({column("lambda_plus"), column("lambda_minus")}, -1),
-           column("gamma")},
-          table.has("trajectory") ? table["trajectory"] : std::vector<double>()};
+  const auto column = [&](const char* name) { return column_of(table, name); };
+  return {
+      {column("v"), column("u"), column("v_next"), columns_of(table, {"lambda_plus", "lambda_minus"}), column("gamma")},
+      table.has("trajectory") ? table["trajectory"] : std::vector<double>()};
 }
 
 Steps steps_of(const ComparisonFlags& flags, std::int64_t seed) {

@@ -279,24 +279,19 @@ Tensor where_explained(const Confidence& accuracy, const Tensor& x) {
 }
 
 Table fit_table(const TrackFlags& flags, const TrackProblem& problem, const BodyState& fitted) {
-  const Tracks& tracks = problem.tracks;
-  Table table;
-  add_column(table, "track", tracks, at::arange(tracks.count(), at::kDouble));
-  add_column(table, "time", tracks, tracks.dt * at::arange(tracks.steps() + 1, at::kDouble).unsqueeze(-1));
-  const auto add = [&](const char* suffix, const Tensor& x, const auto& name) {
-    for (std::size_t k = 0; k < flags.coordinates.size(); ++k) {
-      add_column(table, name(flags.coordinates[k]) + suffix, tracks, x.select(-1, static_cast<std::int64_t>(k)));
-    }
+  const auto ending_in = [](const char* suffix, std::vector<std::string> names) {
+    for (std::string& name : names) name += suffix;
+    return names;
   };
-  const auto itself = [](const std::string& name) { return name; };
-  add("", tracks.observed, itself);
-  add("_fit", fitted.position, itself);
-  add("_fit", fitted.velocity, velocity_name);
-  if (problem.motion.position.defined()) {
-    add("_true", problem.motion.position, itself);
-    add("_true", problem.motion.velocity, velocity_name);
-  }
-  return table;
+  TrajectoryTable table = track_table(problem.tracks);
+  const auto add = [&](const char* suffix, const BodyState& motion) {
+    table.add(ending_in(suffix, flags.coordinates), motion.position);
+    table.add(ending_in(suffix, flags.velocities()), motion.velocity);
+  };
+  table.add_steps("time", 0, problem.tracks.dt).add(flags.coordinates, problem.tracks.observed);
+  add("_fit", fitted);
+  if (problem.motion.position.defined()) add("_true", problem.motion);
+  return table.take();
 }
 
 nlohmann::json motion_errors(const TrackProblem& problem, const BodyState& fitted) {

@@ -19,20 +19,13 @@ using torch::Tensor;
 // A row for each step of each track: track,step,time,mu,mu_std,mu_low,mu_high: from mu less two standard deviations and
 // the bias to mu and as much.
 Table history(const Tracks& tracks, const Followed& found, const Tensor& bias) {
-  Table table;
-  const auto add = [&](const char* name, const Tensor& x) { add_column(table, name, tracks, x); };
-  const Tensor step = at::arange(tracks.steps() + 1, at::kDouble).unsqueeze(-1);
   const Tensor mu = found.mean.select(-1, 0), deviation = found.std.select(-1, 0);
   const Tensor reach = 2 * deviation + identification::kBiasSafety * bias.abs();
-  add("track", at::arange(tracks.count(), at::kDouble));
-  add("step", step);
-  add("time", tracks.dt * step);
-  add("mu", mu);
-  add("mu_std", deviation);
-  add("mu_low", (mu - reach).clamp_min(0));
-  add("mu_high", mu + reach);
-  for (const auto& [name, x] : found.columns) add(name, x);
-  return table;
+  TrajectoryTable table = track_table(tracks);
+  table.add_steps("step").add_steps("time", 0, tracks.dt).add("mu", mu).add("mu_std", deviation);
+  table.add("mu_low", (mu - reach).clamp_min(0)).add("mu_high", mu + reach);
+  for (const auto& [name, x] : found.columns) table.add(name, x);
+  return table.take();
 }
 
 BodyState motion_of(const Tensor& state) {

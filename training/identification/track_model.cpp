@@ -30,7 +30,11 @@ void set_process(const TrackFlags& flags, TrackProblem& problem) {
 
 }  // namespace
 
-std::string velocity_name(const std::string& coordinate) { return coordinate == "theta" ? "omega" : "v_" + coordinate; }
+std::vector<std::string> TrackFlags::velocities() const {
+  std::vector<std::string> names;
+  for (const std::string& name : coordinates) names.push_back(name == "theta" ? "omega" : "v_" + name);
+  return names;
+}
 
 Tensor row(const std::vector<double>& x) { return at::tensor(x, at::kDouble); }
 
@@ -197,7 +201,8 @@ std::vector<std::string> TrackModel::names() const {
   if (flags_.estimate == "mu") return all;
   all.insert(all.end(), flags_.coordinates.begin(), flags_.coordinates.end());
   if (flags_.estimate == "mu,q0") return all;
-  for (const std::string& name : flags_.coordinates) all.push_back(velocity_name(name));
+  const std::vector<std::string> velocities = flags_.velocities();
+  all.insert(all.end(), velocities.begin(), velocities.end());
   return all;
 }
 

@@ -31,6 +31,8 @@ struct TrackFlags {
   double prior = 0;
   double process_noise = 0;  ///< N, standard deviation of the random forces of each step
 
+  std::vector<std::string> velocities() const;  ///< the names of their velocities: v_x, omega
+
   /// The flags of the bodies and of the observations.
   void add_bodies_to(CommandLine& line);
   /// The flags of the unknowns, and of the start of the search.
@@ -71,9 +73,6 @@ torch::Tensor simulated_forces(const RunFlags& run, const TrackFlags& flags, con
 ///   motion: [steps, b, k], from the first step on, without noise.
 TrackProblem observe(const RunFlags& run, const TrackFlags& flags, const BodyState& start, const torch::Tensor& mu,
                      const BodyState& motion, const torch::Tensor& reach, std::int64_t k);
-
-/// The name of the velocity of a coordinate: v_x, omega.
-std::string velocity_name(const std::string& coordinate);
 
 /// A tensor of these numbers, [n], float64.
 torch::Tensor row(const std::vector<double>& x);

@@ -127,23 +127,15 @@ Tensor step_residual(const TrackModel& model, const Tensor& theta, const BodySta
 }
 
 Table motion_table(const TrackFlags& flags, const Tracks& tracks, const ProgramMotion& found) {
-  Table table;
-  const Tensor step = at::arange(tracks.steps() + 1, at::kDouble).unsqueeze(-1);
-  const auto add = [&](const std::string& name, const Tensor& x) { add_column(table, name, tracks, x); };
-  const auto add_each = [&](const std::vector<std::string>& names, const Tensor& x) {
-    for (std::size_t k = 0; k < names.size(); ++k) add(names[k], x.select(-1, static_cast<std::int64_t>(k)));
-  };
-  add("track", at::arange(tracks.count(), at::kDouble));
-  add("step", step);
-  add("time", tracks.dt * step);
-  add_each(flags.coordinates, found.motion.position);
-  std::vector<std::string> velocities(flags.coordinates.size());
-  std::transform(flags.coordinates.begin(), flags.coordinates.end(), velocities.begin(), velocity_name);
-  add_each(velocities, found.motion.velocity);
-  add_each(found.force_names, found.forces);
-  add("product", found.product);
-  add("residual", found.residual);
-  return table;
+  return track_table(tracks)
+      .add_steps("step")
+      .add_steps("time", 0, tracks.dt)
+      .add(flags.coordinates, found.motion.position)
+      .add(flags.velocities(), found.motion.velocity)
+      .add(found.force_names, found.forces)
+      .add("product", found.product)
+      .add("residual", found.residual)
+      .take();
 }
 
 }  // namespace lcp::training

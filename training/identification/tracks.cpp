@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "run/program.h"
@@ -41,13 +40,13 @@ Tracks read_tracks(const std::string& file, const std::vector<std::string>& posi
   const Table table = read_csv(file, columns, {"track"});
   const std::vector<double>& time = table["time"];
   const std::vector<Range> ranges = tracks_of(table);
-  std::size_t longest = 0;
+  std::vector<std::int64_t> lengths;
   for (const Range& range : ranges) {
     if (range.end - range.first < kShortest) {
       throw UsageError(file + line(range.first) + ": a track of " + std::to_string(range.end - range.first) +
                        " rows; it takes " + std::to_string(kShortest));
     }
-    longest = std::max(longest, range.end - range.first);
+    lengths.push_back(static_cast<std::int64_t>(range.end - range.first));
   }
   const double dt = time[1] - time[0];
   for (const Range& range : ranges) {
@@ -58,26 +57,13 @@ Tracks read_tracks(const std::string& file, const std::vector<std::string>& posi
       }
     }
   }
-  const auto steps = static_cast<std::int64_t>(longest), count = static_cast<std::int64_t>(ranges.size());
-  const auto width = static_cast<std::int64_t>(positions.size());
-  Tracks tracks{dt, at::zeros({steps, count, width}, at::kDouble), at::zeros({steps, count, 1}, at::kDouble)};
-  for (std::int64_t b = 0; b < count; ++b) {
-    const auto [first, end] = ranges[static_cast<std::size_t>(b)];
-    const auto length = static_cast<std::int64_t>(end - first);
-    tracks.seen.select(1, b).slice(0, 0, length).fill_(1);
-    for (std::int64_t c = 0; c < width; ++c) {
-      const std::vector<double>& all = table[positions[static_cast<std::size_t>(c)]];
-      const std::vector<double> values(all.begin() + static_cast<std::ptrdiff_t>(first),
-                                       all.begin() + static_cast<std::ptrdiff_t>(end));
-      tracks.observed.select(1, b).select(1, c).slice(0, 0, length).copy_(at::tensor(values, at::kDouble));
-    }
-  }
-  return tracks;
+  const auto by_track = [&](const Tensor& x) { return at::pad_sequence(x.split_with_sizes(lengths)).contiguous(); };
+  const Tensor observed = columns_of(table, positions);
+  return {dt, by_track(observed), by_track(at::ones_like(observed.slice(1, 0, 1)))};
 }
 
-void add_column(Table& table, const std::string& name, const Tracks& tracks, const Tensor& x) {
-  const auto by_track = [&](const Tensor& y) { return y.expand({tracks.steps() + 1, tracks.count()}).t().flatten(); };
-  table.add(name, entries_of(by_track(x).masked_select(by_track(tracks.seen.squeeze(-1)) > 0)));
+TrajectoryTable track_table(const Tracks& tracks) {
+  return {"track", tracks.steps() + 1, tracks.count(), tracks.seen.squeeze(-1) > 0};
 }
 
 }  // namespace lcp::training

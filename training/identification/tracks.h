@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "run/files.h"
+#include "run/columns.h"
 
 namespace lcp::training {
 
@@ -26,8 +26,7 @@ struct Tracks {
 /// than three.
 Tracks read_tracks(const std::string& file, const std::vector<std::string>& positions);
 
-/// Adds a column with the values of x at the observed times of each track.
-///   x: [steps + 1, b], or what broadcasts to it.
-void add_column(Table& table, const std::string& name, const Tracks& tracks, const torch::Tensor& x);
+/// A table with a row for each observation, which begins with the column track.
+TrajectoryTable track_table(const Tracks& tracks);
 
 }  // namespace lcp::training

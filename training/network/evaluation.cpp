@@ -33,22 +33,8 @@ Tensor roll_out(const Predictor& predict, const LongMotion& motion, const Motion
 }
 
 LongMotion trajectories(const Motion& motion, const Tensor& numbers) {
-  const Tensor each = std::get<0>(at::_unique(numbers, true));
-  const std::int64_t count = each.size(0);
-  std::vector<Tensor> rows;
-  std::int64_t steps = 0;
-  for (std::int64_t k = 0; k < count; ++k) {
-    rows.push_back((numbers == each[k]).nonzero().squeeze(-1));
-    steps = std::max(steps, rows.back().size(0));
-  }
-  LongMotion all{at::full({steps, count, motion.x.size(1)}, kNone, torch::kDouble),
-                 at::full({steps, count, motion.v_next.size(1)}, kNone, torch::kDouble), nullptr};
-  for (std::int64_t k = 0; k < count; ++k) {
-    const Tensor& own = rows[static_cast<std::size_t>(k)];
-    all.x.select(1, k).slice(0, 0, own.size(0)).copy_(motion.x.index_select(0, own));
-    all.v_next.select(1, k).slice(0, 0, own.size(0)).copy_(motion.v_next.index_select(0, own));
-  }
-  return all;
+  const Tensor number = std::get<1>(at::_unique(numbers, /*sorted=*/true, /*return_inverse=*/true));
+  return {by_trajectory(motion.x, number, kNone), by_trajectory(motion.v_next, number, kNone), nullptr};
 }
 
 double resting_fraction(const Tensor& predicted, const Tensor& truth, double tolerance) {
@@ -58,23 +44,17 @@ double resting_fraction(const Tensor& predicted, const Tensor& truth, double tol
 
 Table rollout_table(const LongMotion& motion, const Tensor& network, const Tensor& black_box,
                     const MotionColumns& columns) {
-  const std::int64_t steps = motion.x.size(0), count = motion.x.size(1);
   // A trajectory of a file may be shorter than others.
-  const Tensor kept = motion.v_next.select(-1, 0).t().flatten().isfinite().nonzero().squeeze(-1);
-  Table table;
-  const auto add = [&](const std::string& name, const Tensor& x) {
-    table.add(name, entries_of(x.expand({steps, count}).t().flatten().index_select(0, kept)));
-  };
-  add("rollout", at::arange(count, torch::kDouble));
-  add("step", at::arange(steps, torch::kDouble).unsqueeze(-1));
+  TrajectoryTable table("rollout", motion.x.size(0), motion.x.size(1), motion.v_next.select(-1, 0).isfinite());
+  table.add_steps("step");
   for (std::size_t k = 0; k < columns.velocities.size(); ++k) {
     const std::string& name = columns.velocities[k];
     const auto component = static_cast<std::int64_t>(k);
-    add(name, motion.v_next.select(-1, component));
-    add(name + "_network", network.select(-1, component));
-    add(name + "_black_box", black_box.select(-1, component));
+    const auto of = [&](const Tensor& x) { return x.select(-1, component); };
+    table.add({name, name + "_network", name + "_black_box"},
+              at::stack({of(motion.v_next), of(network), of(black_box)}, -1));
   }
-  return table;
+  return table.take();
 }
 
 }  // namespace lcp::training

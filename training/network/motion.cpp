@@ -22,7 +22,7 @@ bool is_of(const std::string& name, const std::string& first) { return name == f
 // Whether the quantity is one after the step.
 bool is_next(const std::string& name) { return name.ends_with("_next") || name.find("_next_") != std::string::npos; }
 
-MotionColumns columns_of(const std::vector<std::string>& names, const std::string& file) {
+MotionColumns motion_columns(const std::vector<std::string>& names, const std::string& file) {
   MotionColumns columns;
   for (const std::string& name : names) {
     if (is_of(name, kNext)) {
@@ -52,7 +52,7 @@ Tensor trajectory_of(const Table& table) {
 Tensor sorted_rows(const Table& table, const Tensor& trajectory, const std::string& file) {
   const auto order = [](const Tensor& x) { return x.argsort(/*stable=*/true, /*dim=*/0, /*descending=*/false); };
   if (!table.has("step")) return order(trajectory);
-  const Tensor step = torch::tensor(table["step"], torch::kDouble), by_step = order(step);
+  const Tensor step = column_of(table, "step"), by_step = order(step);
   const Tensor rows = by_step.index_select(0, order(trajectory.index_select(0, by_step)));
   const Tensor leap = step.index_select(0, rows).diff() != 1, same = trajectory.index_select(0, rows).diff() == 0;
   const Tensor wrong = (leap & same).nonzero();
@@ -90,7 +90,7 @@ MotionFile read_motion(const std::filesystem::path& path) {
   const std::string file = path.string(), one_in = "in " + std::to_string(kHeldOutOneIn);
   const std::vector<std::string> names = csv_columns(path);
   MotionFile result;
-  result.columns = columns_of(names, file);
+  result.columns = motion_columns(names, file);
   const MotionColumns& columns = result.columns;
   std::vector<std::string> used = columns.before();
   used.insert(used.end(), columns.next.begin(), columns.next.end());
@@ -98,13 +98,7 @@ MotionFile read_motion(const std::filesystem::path& path) {
   for (const std::string& name : names) {
     if (!table.has(name)) result.unused.push_back(name);
   }
-  const auto tensor = [&](const std::vector<std::string>& group) {
-    std::vector<Tensor> all;
-    all.reserve(group.size());
-    for (const std::string& name : group) all.push_back(torch::tensor(table[name], torch::kDouble));
-    return at::stack(all, 1);
-  };
-  Motion all{tensor(columns.before()), tensor(columns.next)};
+  Motion all{columns_of(table, columns.before()), columns_of(table, columns.next)};
   Tensor trajectory = trajectory_of(table), heldout;
   if (trajectory.defined()) {
     const Tensor rows = sorted_rows(table, trajectory, file);

@@ -114,7 +114,7 @@ class CompliantSystem : public System {
     const Tensor slides = (pressure > 0) & (friction >= physics.mu * pressure * (1 - 1e-9));
 
     Motion motion;
-    motion.data = MotionTable(u.size(0), request.count(), 1)
+    motion.data = motion_table(u.size(0), request.count())
                       .add(Kind::kPosition, request.with_position_noise(end.position))
                       .add(Kind::kVelocity, request.with_velocity_noise(end.velocity))
                       .add(Kind::kImpulses, Kind::shown(gamma).flatten(-2))

@@ -38,7 +38,7 @@ class FallingBlockSystem : public System {
     }
 
     Motion motion;
-    motion.data = MotionTable(steps, request.count(), 1)
+    motion.data = motion_table(steps, request.count())
                       .add("x", request.with_position_noise(end.x_next))
                       .add("v", request.with_velocity_noise(end.v_next))
                       .add("lambda", end.lambda)

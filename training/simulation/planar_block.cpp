@@ -50,7 +50,7 @@ class PlanarBlockSystem : public System {
 
     const Tensor states = request.with_velocity_noise(with_start(first, solution.step.v_next));
     Motion motion;
-    motion.data = MotionTable(u.size(0), request.count(), 0)
+    motion.data = motion_table(u.size(0), request.count(), 0)
                       .add({"v_x", "v_y"}, states.slice(0, 0, -1))
                       .add({"u_x", "u_y"}, u)
                       .add({"v_next_x", "v_next_y"}, states.slice(0, 1))

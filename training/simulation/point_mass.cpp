@@ -56,7 +56,7 @@ class PointMassSystem : public System {
 
     const Tensor contact = end.lambda_n > 0;
     Motion motion;
-    motion.data = MotionTable(u.size(0), request.count(), 1)
+    motion.data = motion_table(u.size(0), request.count())
                       .add({"x", "y"}, request.with_position_noise(end.next.position))
                       .add({"v_x", "v_y"}, request.with_velocity_noise(end.next.velocity))
                       .add("lambda_n", end.lambda_n)

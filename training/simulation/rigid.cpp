@@ -119,7 +119,7 @@ class RigidSystem : public System {
     const Tensor velocity = request.with_velocity_noise(torch::cat({end.velocity, end.angular_velocity}, -1));
     const Tensor all = torch::cat({position, end.orientation, velocity}, -1);
     Motion motion;
-    motion.data = MotionTable(steps, request.count(), 1)
+    motion.data = motion_table(steps, request.count())
                       .add(columns(kColumns), all.flatten(-2))
                       .add("kinetic", (total - potential).slice(0, 1))
                       .add("potential", potential.slice(0, 1))

@@ -62,8 +62,14 @@ class SlidingBlockSystem : public System {
       v_next = states.slice(0, 1);
       motion.certificate = certify_rollout(first, u, block, formulation, solution);
     }
-    motion.data =
-        sliding_block_table(v, u, {v_next, solution.step.lambda_plus, solution.step.lambda_minus, solution.step.gamma});
+    motion.data = motion_table(u.size(0), request.count(), 0)
+                      .add("v", v)
+                      .add("u", u)
+                      .add("v_next", v_next)
+                      .add("lambda_plus", solution.step.lambda_plus)
+                      .add("lambda_minus", solution.step.lambda_minus)
+                      .add("gamma", solution.step.gamma)
+                      .take();
     motion.residual = solution.residual;
     motion.status = solution.status;
     motion.error = (solution.step.v_next - exact_next).abs();

@@ -28,8 +28,7 @@ torch::Tensor noisy(const torch::Tensor& x, double deviation, std::int64_t seed,
 }  // namespace
 
 torch::Tensor Request::input(const std::string& name) const {
-  if (!inputs->has(name)) return torch::zeros({count()}, dtype);
-  return torch::tensor((*inputs)[name], torch::kDouble).to(dtype);
+  return inputs->has(name) ? column_of(*inputs, name).to(dtype) : torch::zeros({count()}, dtype);
 }
 
 torch::Tensor Request::vector_input(const std::vector<std::string>& names) const {
@@ -61,20 +60,8 @@ std::unique_ptr<System> make_system(const std::string& name) {
   return nullptr;
 }
 
-MotionTable::MotionTable(std::int64_t steps, std::int64_t count, std::int64_t first_step)
-    : steps_(steps), count_(count) {
-  add("trajectory", torch::arange(count, torch::kDouble));
-  add("step", torch::arange(first_step, first_step + steps, torch::kDouble).unsqueeze(-1));
-}
-
-MotionTable& MotionTable::add(const char* name, const torch::Tensor& x) {
-  add_trajectories(table_, name, x, steps_, count_);
-  return *this;
-}
-
-MotionTable& MotionTable::add(const std::vector<std::string>& names, const torch::Tensor& x) {
-  for (std::size_t k = 0; k < names.size(); ++k) add(names[k].c_str(), x.select(-1, static_cast<std::int64_t>(k)));
-  return *this;
+TrajectoryTable motion_table(std::int64_t steps, std::int64_t trajectories, std::int64_t first) {
+  return TrajectoryTable("trajectory", steps, trajectories).add_steps("step", first);
 }
 
 torch::Tensor with_start(const torch::Tensor& first, const torch::Tensor& next) {

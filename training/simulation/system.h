@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lcp/physics/problem.h"
+#include "run/columns.h"
 #include "run/command_line.h"
 #include "run/files.h"
 
@@ -97,24 +98,8 @@ std::unique_ptr<System> make_compliant_block(), make_compliant_particle(), make_
     make_planar_block(), make_point_mass(), make_rolling(), make_sliding_block(), make_spheres(), make_stack(),
     make_tripod();
 
-/// A table that begins with the columns trajectory and step, of `count` trajectories; the steps are first, first + 1,
-/// ...
-class MotionTable {
- public:
-  MotionTable(std::int64_t steps, std::int64_t count, std::int64_t first_step);
-
-  /// x: [steps, count], or broadcast to it.
-  MotionTable& add(const char* name, const torch::Tensor& x);
-
-  /// x: [steps, count, names], or broadcast to it.
-  MotionTable& add(const std::vector<std::string>& names, const torch::Tensor& x);
-  Table take() { return std::move(table_); }
-
- private:
-  Table table_;
-  std::int64_t steps_;
-  std::int64_t count_;
-};
+/// A table that begins with the columns trajectory and step; the steps are first, first + 1, ...
+TrajectoryTable motion_table(std::int64_t steps, std::int64_t trajectories, std::int64_t first = 1);
 
 /// `first`, then `next`: [steps + 1, ...].
 torch::Tensor with_start(const torch::Tensor& first, const torch::Tensor& next);

@@ -40,7 +40,7 @@ class TripodSystem : public System {
     });
 
     Motion motion;
-    motion.data = MotionTable(u.size(0), request.count(), 1)
+    motion.data = motion_table(u.size(0), request.count())
                       .add({"x", "y", "theta"}, request.with_position_noise(end.pose))
                       .add({"v_x", "v_y", "omega"}, request.with_velocity_noise(end.velocity))
                       .take();

@@ -49,15 +49,13 @@ Rollout roll_out(torch::jit::Module& model, const RunFlags& run, const PhysicsFl
 }
 
 Table rollout_table(const Rollout& rollout, double dt) {
-  Table table;
-  const auto add = [&](const char* name, const Tensor& x) { add_trajectories(table, name, x, kSteps, kRollouts); };
-  add("rollout", torch::arange(kRollouts, torch::kDouble));
-  add("time", (torch::arange(kSteps, torch::kDouble) + 1).unsqueeze(-1) * dt);
-  add("v_start", rollout.start);
-  add("u", rollout.u);
-  add("v_exact", rollout.exact);
-  add("v_model", rollout.model);
-  return table;
+  return TrajectoryTable("rollout", kSteps, kRollouts)
+      .add_steps("time", 1, dt)
+      .add("v_start", rollout.start)
+      .add("u", rollout.u)
+      .add("v_exact", rollout.exact)
+      .add("v_model", rollout.model)
+      .take();
 }
 
 // Whether the steps are those of the block, up to the rounding of float32.

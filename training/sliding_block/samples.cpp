@@ -175,16 +175,16 @@ Data read(const std::string& file, const PhysicsFlags& block, const SampleFlags&
   if (flags.known_forces != KnownForces::kNone) columns.insert(columns.end(), {"lambda_plus", "lambda_minus"});
   if (flags.known_forces == KnownForces::kContact) columns.emplace_back("gamma");
   const Table table = read_csv(file, columns, {"trajectory"});
-  const auto column = [&](const char* name) { return torch::tensor(table[name], torch::kDouble); };
+  const auto column = [&](const char* name) { return column_of(table, name); };
   Samples all{column("v"), column("u"), column("v_next"), {}, {}};
   if (flags.known_forces != KnownForces::kNone) {
-    all.lambda = torch::stack({column("lambda_plus"), column("lambda_minus")}, -1);
+    all.lambda = columns_of(table, {"lambda_plus", "lambda_minus"});
     check_forces(file, all, block, flags, quiet);
   }
   if (flags.known_forces == KnownForces::kContact) all.gamma = column("gamma");
 
   const Tensor heldout = heldout_rows(table, file);
-  return {all.at(heldout.logical_not().nonzero().squeeze(-1)), all.at(heldout.nonzero().squeeze(-1))};
+  return {all.at(~heldout), all.at(heldout)};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Random inputs of a sliding block, and tables of its trajectories.
+// Random inputs of a sliding block.
 #pragma once
 
 #include <torch/types.h>
@@ -7,7 +7,6 @@
 
 #include "lcp/physics/sliding_block.h"
 #include "run/command_line.h"
-#include "run/files.h"
 
 namespace lcp::training {
 
@@ -21,8 +20,5 @@ torch::Tensor random_forces(std::int64_t steps, std::int64_t trajectories, const
 
 /// Initial velocities [trajectories], m/s, float64, which friction stops within a few steps.
 torch::Tensor random_speeds(std::int64_t trajectories, const PhysicsFlags& flags, at::Generator generator);
-
-/// The columns trajectory,step,v,u,v_next,lambda_plus,lambda_minus,gamma of [steps, trajectories] tensors.
-Table sliding_block_table(const torch::Tensor& v, const torch::Tensor& u, const physics::SlidingBlockStep& step);
 
 }  // namespace lcp::training
