@@ -2,7 +2,6 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <filesystem>
 #include <iomanip>
 #include <iostream>
 
@@ -74,7 +73,6 @@ int simulate(int argc, const char* const* argv) {
     excluded.insert(excluded.end(), {"steps", "trajectories"});
     line.exclude(excluded, "--inputs");
     request.inputs = read_csv(inputs, system->columns(system->inputs), system->columns(system->optional_inputs));
-    inputs = std::filesystem::weakly_canonical(inputs).string();
   }
 
   request.dtype = run.scalar_type();

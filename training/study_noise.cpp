@@ -481,7 +481,6 @@ int study_noise(int argc, const char* const* argv) {
     throw UsageError("--" + std::string(block.mu == 0 ? "mu" : "gravity") +
                      " must be > 0: noise is relative to the friction that it allows");
   }
-  if (!data.empty()) data = std::filesystem::weakly_canonical(data).string();
 
   torch::set_num_threads(static_cast<int>(run.threads));
   const torch::NoGradGuard no_grad;

@@ -7,7 +7,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <iostream>
 #include <utility>
 #include <vector>
@@ -92,7 +91,6 @@ void ThrownMassFlags::add_to(CommandLine& line) {
 void ThrownMassFlags::validate(const CommandLine& line) {
   if (data.empty()) return;
   line.exclude({"trajectories", "steps", "height", "speed", "position-noise", "velocity-noise"}, "--data");
-  data = std::filesystem::weakly_canonical(data).string();
 }
 
 physics::CompliantParticle ThrownMassFlags::particle(const Tensor& mu, const Tensor& ground_stiffness) const {

@@ -4,7 +4,6 @@
 #include <torch/utils.h>
 
 #include <cmath>
-#include <filesystem>
 #include <iostream>
 #include <numbers>
 #include <optional>
@@ -178,10 +177,11 @@ void add_flags(CommandLine& line, Flags& flags) {
            [](const std::int64_t& n) { return n == 0 || (n >= 3 && n <= 64) ? "" : "0, or from 3 to 64"; });
   line.add("starts", flags.starts, "Random starts, of which the one that fits best is kept", at_least_one);
   line.add("data", flags.data, "CSV file to learn from instead of simulated data", nullptr, Role::kFile);
-  line.footer(std::string("Example: train_directions --directions 4 --true-directions 4 --out runs/grain\n"
-                          "Data of your own: CSV with columns v_x,v_y,u_x,u_y,v_next_x,v_next_y (m/s, N, m/s), and "
-                          "optionally\ntrajectory; one row in five, or one trajectory in five, is held out.") +
-              kModelNote + kCheckpointNote);
+  line.footer(
+      "Example: train_directions --directions 4 --true-directions 4 --out runs/grain\n"
+      "Data of your own: CSV with columns v_x,v_y,u_x,u_y,v_next_x,v_next_y (m/s, N, m/s), and "
+      "optionally\ntrajectory; one row in five, or one trajectory in five, is held out." +
+      std::string(kModelNote) + kCheckpointNote);
 }
 
 int train_directions(int argc, const char* const* argv) {
@@ -194,10 +194,7 @@ int train_directions(int argc, const char* const* argv) {
   add_flags(line, flags);
   if (const auto status = line.parse(argc, argv)) return *status;
   flags.block.require_friction();
-  if (!flags.data.empty()) {
-    line.exclude({"samples", "true-directions"}, "--data");
-    flags.data = std::filesystem::weakly_canonical(flags.data).string();
-  }
+  if (!flags.data.empty()) line.exclude({"samples", "true-directions"}, "--data");
   FolderLock lock(flags.run.out);
   const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training.resume);
   torch::set_num_threads(static_cast<int>(flags.run.threads));

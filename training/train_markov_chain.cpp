@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <numbers>
 #include <optional>
@@ -322,10 +321,7 @@ int train_markov_chain(int argc, const char* const* argv) {
   add_flags(line, flags);
   if (const auto status = line.parse(argc, argv)) return *status;
   flags.block.require_friction();
-  if (!flags.simulated()) {
-    line.exclude({"samples", "factors", "persistence", "velocity-noise"}, "--data");
-    flags.data = std::filesystem::weakly_canonical(flags.data).string();
-  }
+  if (!flags.simulated()) line.exclude({"samples", "factors", "persistence", "velocity-noise"}, "--data");
   FolderLock lock(flags.run.out);
   const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training.resume);
   torch::set_num_threads(static_cast<int>(flags.run.threads));

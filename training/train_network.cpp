@@ -161,7 +161,6 @@ void Flags::add_to(CommandLine& line) {
 void Flags::validate(const CommandLine& line) {
   if (!data.empty()) {
     line.exclude({"system", "directions", "samples", "velocity-noise", "mu"}, "--data");
-    data = std::filesystem::weakly_canonical(data).string();
   } else {
     if (system != "planar_block") line.exclude({"directions"}, "--system " + system);
     for (const auto& [name, value] : {std::pair("mass", &block.mass), std::pair("dt", &block.dt)}) {

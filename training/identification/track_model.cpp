@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <numbers>
 #include <optional>
@@ -87,7 +86,6 @@ void TrackFlags::validate(const CommandLine& line, const std::vector<std::string
   meaningless.insert(meaningless.end(), simulated.begin(), simulated.end());
   line.exclude(meaningless, "--data");
   if (!line.given("position")) position.clear();
-  data = std::filesystem::weakly_canonical(data).string();
 }
 
 Tensor simulated_forces(const RunFlags& run, const TrackFlags& flags, const Tensor& reach, std::int64_t k) {

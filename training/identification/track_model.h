@@ -38,8 +38,7 @@ struct TrackFlags {
   /// The flags of the unknowns, and of the start of the search.
   void add_estimate_to(CommandLine& line);
 
-  /// To be called once the command line is parsed. Throws a UsageError where flags exclude each other, and makes the
-  /// path of the file absolute.
+  /// To be called once the command line is parsed. Throws a UsageError where flags exclude each other.
   ///   simulated: the flags beside --steps, --mu and --dt that mean nothing with --data.
   void validate(const CommandLine& line, const std::vector<std::string>& simulated);
 };

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -35,15 +36,16 @@ void read(const nlohmann::json& record, T& value) {
   record.get_to(value);
 }
 
-bool is_empty_text(const nlohmann::json& value) {
-  if (value.is_array()) return std::any_of(value.begin(), value.end(), is_empty_text);
-  return value.is_string() && value.get_ref<const std::string&>().empty();
+// Whether the value is such a text, or has one among its entries.
+template <class Predicate>
+bool has_text(const nlohmann::json& value, const Predicate& predicate) {
+  if (value.is_string()) return predicate(value.get_ref<const std::string&>());
+  return value.is_array() &&
+         std::any_of(value.begin(), value.end(), [&](const auto& x) { return has_text(x, predicate); });
 }
 
-// No path has this character: the functions of the C library would cut it off there.
-bool has_null_character(const nlohmann::json& value) {
-  if (value.is_array()) return std::any_of(value.begin(), value.end(), has_null_character);
-  return value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos;
+bool is_empty_text(const nlohmann::json& value) {
+  return has_text(value, [](const std::string& text) { return text.empty(); });
 }
 
 // The value as JSON, whose texts are UTF-8.
@@ -147,6 +149,11 @@ std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
   for (Flag& flag : flags_) flag.set = flag.option->count() > 0;
   if (!config_file_.empty()) read_config();
   check();
+  for (const auto& [name, file] : input_files()) {
+    std::error_code none;  // a pipe has no other path
+    const std::filesystem::path absolute = std::filesystem::weakly_canonical(file, none);
+    if (Flag* flag = find(name); flag && !none) flag->put(absolute.string());
+  }
   return std::nullopt;
 }
 
@@ -173,7 +180,9 @@ void CommandLine::read_config() {
 
 void CommandLine::take(Flag& flag, const nlohmann::json& value, const std::string& source) {
   try {
-    if (is_empty_text(value) || has_null_character(value)) throw WrongType();
+    // No path has a null character: the functions of the C library would cut it off there.
+    const auto is_cut = [](const std::string& text) { return text.empty() || text.find('\0') != std::string::npos; };
+    if (has_text(value, is_cut)) throw WrongType();
     flag.put(value);
     return;
   } catch (const nlohmann::json::exception&) {
@@ -221,10 +230,8 @@ std::map<std::string, std::filesystem::path> CommandLine::input_files() const {
 }
 
 bool CommandLine::given(const std::string& name) const {
-  for (const Flag& flag : flags_) {
-    if (flag.name == name) return flag.option->count() > 0;
-  }
-  return false;
+  const auto is_it = [&](const Flag& flag) { return flag.name == name && flag.option->count() > 0; };
+  return std::any_of(flags_.begin(), flags_.end(), is_it);
 }
 
 void CommandLine::exclude(const std::vector<std::string>& flags, const std::string& other) const {

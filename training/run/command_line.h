@@ -66,8 +66,8 @@ class CommandLine {
   /// Text shown below the flags of --help.
   void footer(const std::string& text);
 
-  /// Parses the command line, then --config. Returns an exit status where the program must end at once, as after
-  /// --help.
+  /// Parses the command line, then --config, and makes the paths of input files absolute. Returns an exit status where
+  /// the program must end at once, as after --help.
   std::optional<int> parse(int argc, const char* const* argv);
 
   /// Takes the flags that were not given from `config`, which `file` holds. Throws a UsageError where a given flag of

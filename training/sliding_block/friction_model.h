@@ -83,8 +83,7 @@ struct FrictionModelFlags {
 
   void add_to(CommandLine& line);
 
-  /// To be called once the command line is parsed. Throws a UsageError where flags exclude each other, and makes the
-  /// path of the file to start from absolute.
+  /// To be called once the command line is parsed. Throws a UsageError where flags exclude each other.
   void validate(const CommandLine& line);
 
   /// The model that is to learn the samples, and its starts, [starts, size()]. Throws a UsageError where --start names

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <iostream>
 
@@ -253,7 +252,6 @@ void SampleFlags::add_to(CommandLine& line) {
 void SampleFlags::validate(const CommandLine& line) {
   if (data.empty()) return;
   line.exclude({"samples", "states", "split", "more-mus", "velocity-noise", "force-noise"}, "--data");
-  data = std::filesystem::weakly_canonical(data).string();
 }
 
 Data load_data(const RunFlags& run, const PhysicsFlags& block, const SampleFlags& flags) {

@@ -63,8 +63,7 @@ struct SampleFlags {
 
   void add_to(CommandLine& line);
 
-  /// To be called once the command line is parsed. Throws a UsageError where flags exclude each other, and makes the
-  /// path of the file absolute.
+  /// To be called once the command line is parsed. Throws a UsageError where flags exclude each other.
   void validate(const CommandLine& line);
 };
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <vector>
 
@@ -107,12 +106,9 @@ void StartFlags::add_to(CommandLine& line, const std::string& known) {
 }
 
 void StartFlags::validate(const std::string& known) {
-  if (file()) {
-    start = std::filesystem::weakly_canonical(start).string();
-  } else if (!random() && start != known) {
-    throw UsageError("--start must be " + known + (known.empty() ? "" : ", ") +
-                     "random or a file, whose path has a . or a /; got \"" + start + "\"");
-  }
+  if (file() || random() || start == known) return;
+  throw UsageError("--start must be " + known + (known.empty() ? "" : ", ") +
+                   "random or a file, whose path has a . or a /; got \"" + start + "\"");
 }
 
 void StartFlags::load(const std::function<void()>& read) const {

@@ -39,7 +39,7 @@ struct StartFlags {
   /// known: the other values of --start than random and a file, each with a description.
   void add_to(CommandLine& line, const std::string& known);
   /// To be called once the command line is parsed: throws a UsageError where --start is neither a file nor one of
-  /// `known` and random, and makes the path of a file absolute.
+  /// `known` and random.
   void validate(const std::string& known);
   bool random() const { return start == "random"; }
   bool file() const { return names_file(start); }
