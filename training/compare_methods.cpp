@@ -104,4 +104,4 @@ int compare_methods(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { lcp::training::run_program("compare_methods", compare_methods, argc, argv); }
+int main(int argc, char** argv) { run_program("compare_methods", compare_methods, argc, argv); }

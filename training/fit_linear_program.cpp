@@ -295,4 +295,4 @@ int fit_linear_program(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { lcp::training::run_program("fit_linear_program", fit_linear_program, argc, argv); }
+int main(int argc, char** argv) { run_program("fit_linear_program", fit_linear_program, argc, argv); }

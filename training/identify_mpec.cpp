@@ -208,4 +208,4 @@ int identify_mpec(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { lcp::training::run_program("identify_mpec", identify_mpec, argc, argv); }
+int main(int argc, char** argv) { run_program("identify_mpec", identify_mpec, argc, argv); }

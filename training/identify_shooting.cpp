@@ -34,5 +34,5 @@ int identify_shooting(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("identify_shooting", identify_shooting, argc, argv, Processes::kDivided);
+  run_program("identify_shooting", identify_shooting, argc, argv, Processes::kDivided);
 }

@@ -94,6 +94,4 @@ int identify_tripod(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("identify_tripod", identify_tripod, argc, argv, Processes::kDivided);
-}
+int main(int argc, char** argv) { run_program("identify_tripod", identify_tripod, argc, argv, Processes::kDivided); }

@@ -207,11 +207,6 @@ Tensor misfits_at(const GradientLayer& reference, const Tensor& raw, const Segme
   return found.view({raw.size(0), -1}).nanmean(-1);
 }
 
-std::vector<double> column(const Tensor& x) {
-  const Tensor whole = x.contiguous();
-  return {whole.const_data_ptr<double>(), whole.const_data_ptr<double>() + whole.numel()};
-}
-
 std::string table_text(const nlohmann::json& layers) {
   std::string text = padded("layer", 32) + padded("cosine", 8) + padded("size", 9) + padded("zeros", 8) +
                      padded("NaN", 8) + padded("mu ends at", 20) + "misfit\n";
@@ -354,7 +349,7 @@ int judge_gradients(int argc, const char* const* argv) {
     }
     nlohmann::json entry = {{"name", layers[k].name}};
     entry.update(verdict.metrics());
-    const std::vector<double> mu = column(values[row].select(-1, 0)), misfit = column(misfits[row]);
+    const std::vector<double> mu = entries_of(values[row].select(-1, 0)), misfit = entries_of(misfits[row]);
     entry["mu"] = median(mu);
     entry["mu_low"] = quantile(mu, 0.25);
     entry["mu_high"] = quantile(mu, 0.75);
@@ -375,12 +370,12 @@ int judge_gradients(int argc, const char* const* argv) {
         {at::arange(first, at::kDouble).repeat_interleave(second), at::arange(second, at::kDouble).repeat({first})});
   };
   const Tensor places = index(layer_count, flags.starts);
-  of_ends.add("layer", column(places[0]));
-  of_ends.add("start", column(places[1]));
+  of_ends.add("layer", entries_of(places[0]));
+  of_ends.add("start", entries_of(places[1]));
   for (std::size_t i = 0; i < kJudgedParameters.size(); ++i) {
-    of_ends.add(kJudgedParameters[i], column(values.flatten(0, 1).select(-1, static_cast<std::int64_t>(i))));
+    of_ends.add(kJudgedParameters[i], entries_of(values.flatten(0, 1).select(-1, static_cast<std::int64_t>(i))));
   }
-  of_ends.add("misfit", column(misfits.flatten()));
+  of_ends.add("misfit", entries_of(misfits.flatten()));
 
   const Tensor start_misfits = misfits_at(layers[kReference], starts, judging);
   nlohmann::json best_cube = {{"misfit", number(misfits.flatten()[best.item<std::int64_t>()])}};
@@ -389,7 +384,7 @@ int judge_gradients(int argc, const char* const* argv) {
   }
   const nlohmann::json metrics = {{"layers", rows},
                                   {"best", best_cube},
-                                  {"start_misfit", median(column(start_misfits))},
+                                  {"start_misfit", median(entries_of(start_misfits))},
                                   {"tosses", all.size()},
                                   {"gravity", gravity}};
   out.write_csv("gradients.csv", gradients);
@@ -402,6 +397,4 @@ int judge_gradients(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("judge_gradients", judge_gradients, argc, argv, Processes::kDivided);
-}
+int main(int argc, char** argv) { run_program("judge_gradients", judge_gradients, argc, argv, Processes::kDivided); }

@@ -268,4 +268,4 @@ int reproduce_table(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { lcp::training::run_program("reproduce_table", reproduce_table, argc, argv); }
+int main(int argc, char** argv) { run_program("reproduce_table", reproduce_table, argc, argv); }

@@ -130,4 +130,4 @@ int simulate(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { lcp::training::run_program("simulate", simulate, argc, argv); }
+int main(int argc, char** argv) { run_program("simulate", simulate, argc, argv); }

@@ -517,6 +517,4 @@ int study_noise(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("study_noise", study_noise, argc, argv, Processes::kDivided);
-}
+int main(int argc, char** argv) { run_program("study_noise", study_noise, argc, argv, Processes::kDivided); }

@@ -63,10 +63,8 @@ int track_moving_horizon(int argc, const char* const* argv) {
   line.add("iterations", flags.iterations, "Largest number of iterations after each observation", at_least_one);
   line.footer(
       "Examples: track_moving_horizon --noise 0.05 --window 20 --out runs/online\n"
-      "          track_moving_horizon --system tripod --process-noise 0.5 --out runs/tripod\n"
-      "Data of your own: CSV as for identify_shooting and identify_tripod. --noise must be that of the data. The "
-      "initial\n"
-      "velocity must be known: --velocity, with an error of about --velocity-std.");
+      "          track_moving_horizon --system tripod --process-noise 0.5 --out runs/tripod\n" +
+      std::string(kOnlineNote));
   return follow_tracks(line, flags.online, argc, argv, "the arrival cost depends on it", "horizon.png",
                        [&](const TrackProblem& problem, const TrackModel& model, std::int64_t substeps,
                            const auto& progress) { return horizon(flags, problem, model, substeps, progress); });
@@ -74,6 +72,4 @@ int track_moving_horizon(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("track_moving_horizon", track_moving_horizon, argc, argv);
-}
+int main(int argc, char** argv) { run_program("track_moving_horizon", track_moving_horizon, argc, argv); }

@@ -84,10 +84,8 @@ int track_particle_filter(int argc, const char* const* argv) {
   line.footer(
       "Examples: track_particle_filter --noise 0.05 --out runs/bootstrap\n"
       "          track_particle_filter --noise 0.05 --roughening 0.2 --out runs/roughened\n"
-      "          track_particle_filter --system tripod --process-noise 0.5 --out runs/tripod\n"
-      "Data of your own: CSV as for identify_shooting and identify_tripod. --noise must be that of the data. The "
-      "initial\n"
-      "velocity must be known: --velocity, with an error of about --velocity-std.");
+      "          track_particle_filter --system tripod --process-noise 0.5 --out runs/tripod\n" +
+      std::string(kOnlineNote));
   const double& noise = flags.online.bodies.system().tracks.noise;
   return follow_tracks(line, flags.online, argc, argv, "the filter weighs its particles by it", "filter.png",
                        [&](const TrackProblem& problem, const TrackModel& model, std::int64_t substeps,
@@ -96,6 +94,4 @@ int track_particle_filter(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("track_particle_filter", track_particle_filter, argc, argv);
-}
+int main(int argc, char** argv) { run_program("track_particle_filter", track_particle_filter, argc, argv); }

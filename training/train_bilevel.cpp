@@ -111,6 +111,4 @@ int train_bilevel(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("train_bilevel", train_bilevel, argc, argv, Processes::kDivided);
-}
+int main(int argc, char** argv) { run_program("train_bilevel", train_bilevel, argc, argv, Processes::kDivided); }

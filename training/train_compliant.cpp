@@ -307,6 +307,4 @@ int train_compliant(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("train_compliant", train_compliant, argc, argv, Processes::kDivided);
-}
+int main(int argc, char** argv) { run_program("train_compliant", train_compliant, argc, argv, Processes::kDivided); }

@@ -253,4 +253,4 @@ int train_directions(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { lcp::training::run_program("train_directions", train_directions, argc, argv); }
+int main(int argc, char** argv) { run_program("train_directions", train_directions, argc, argv); }

@@ -58,5 +58,5 @@ int train_in_the_loop(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("train_in_the_loop", train_in_the_loop, argc, argv, Processes::kDivided);
+  run_program("train_in_the_loop", train_in_the_loop, argc, argv, Processes::kDivided);
 }

@@ -383,4 +383,4 @@ int train_markov_chain(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { lcp::training::run_program("train_markov_chain", train_markov_chain, argc, argv); }
+int main(int argc, char** argv) { run_program("train_markov_chain", train_markov_chain, argc, argv); }

@@ -225,6 +225,4 @@ int train_mpec(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("train_mpec", train_mpec, argc, argv, Processes::kDivided);
-}
+int main(int argc, char** argv) { run_program("train_mpec", train_mpec, argc, argv, Processes::kDivided); }

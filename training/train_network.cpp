@@ -76,76 +76,72 @@ void Flags::add_to(CommandLine& line) {
   run.add_to(line);
   training.add_to(line);
   const std::string otherwise = "; 0: 1, or with --data not known: then step() of model.pt gives forces that are NaN";
-  line.add<double>("mass", block.mass, "Mass, kg" + otherwise, nonnegative);
-  line.add<double>("dt", block.dt, "Time step, s" + otherwise, nonnegative);
-  line.add<double>("mu", block.mu, "Friction coefficient", nonnegative);
-  line.add<double>("gravity", block.gravity, "Gravity, m/s^2", nonnegative);
+  line.add("mass", block.mass, "Mass, kg" + otherwise, nonnegative);
+  line.add("dt", block.dt, "Time step, s" + otherwise, nonnegative);
+  line.add("mu", block.mu, "Friction coefficient", nonnegative);
+  line.add("gravity", block.gravity, "Gravity, m/s^2", nonnegative);
   std::vector<std::string> names;
   std::string systems = "What is simulated:";
   for (const MotionSystem& known : motion_systems({1, 1, 1, 1}, directions)) {
     names.push_back(known.name);
     systems += "\n  " + known.name + ": " + known.help;
   }
-  line.add<std::string>("system", system, systems, one_of(names));
-  line.add<std::int64_t>("directions", directions, "Friction directions of the planar block, an even number >= 4",
-                         [](const std::int64_t& n) { return n >= 4 && n % 2 == 0 && n <= 64 ? "" : "even, 4 to 64"; });
-  line.add<std::int64_t>("samples", samples, "Simulated steps; one in five of them is for validation", at_least_two);
-  line.add<double>("velocity-noise", velocity_noise,
-                   "Standard deviation of normal noise on the velocities after the simulated steps, m/s", nonnegative);
-  line.add<std::string>("data", data, "CSV file to learn from instead of simulated data", nullptr, Role::kFile);
-  line.add<std::string>(
-      "unknowns", unknowns, "Number of unknowns of the LCP; auto: found by the search", [](const std::string& text) {
-        const bool number =
-            !text.empty() && text.size() <= 2 && text.find_first_not_of("0123456789") == std::string::npos;
-        return text == "auto" || (number && std::stoi(text) >= 1 && std::stoi(text) <= 16)
-                   ? ""
-                   : "auto, or a number from 1 to 16";
-      });
-  line.add<std::string>("f", f,
-                        "The part of v_next that does not depend on the unknowns; absent: 0, so "
-                        "that v_next is exactly 0 where all unknowns are 0, as that of a body that rests",
-                        one_of({"absent", "constant", "affine", "network"}));
-  line.add<std::string>("G", G, "The effect of the unknowns", one_of({"constant", "affine", "network"}));
-  line.add<std::string>("q", q, "q of the LCP; auto: affine where that is enough, else a network",
-                        one_of({"auto", "affine", "network"}));
-  line.add<std::int64_t>("hidden-units", hidden, "Width of the hidden layer of each part that is a network",
-                         at_least_one);
-  line.add<std::string>("activation", activation, "That of the hidden layers", one_of({"tanh", "relu"}));
-  line.add<std::string>("loss", loss,
-                        "What is minimised: prediction (its error, through lcp::solve, by the Levenberg-Marquardt "
-                        "method); or before that, in rounds that begin with random starts alone, by Adam: bilevel "
-                        "(the soft-constraint loss, with growing weights) or one_sided (v_next = z+ - z- with z known "
-                        "from the sign of v_next)",
-                        one_of({"prediction", "bilevel", "one_sided"}));
-  line.add<double>(
-      "rest-below", search.rest_below,
-      "Velocities of at most this size, m/s, count as rest in learning; measured ones are hardly ever exactly 0",
-      nonnegative);
-  line.add<std::int64_t>("starts", search.starts,
-                         "Starts of a round; each round that repeats an earlier one has twice as many as that",
-                         at_least_one);
-  line.add<double>(
-      "kappa", search.kappa,
-      "With --loss prediction: if > 0, Adam comes first here, too, with the derivative of the LCP smoothed by "
-      "the central path z w = kappa, which falls to 0",
-      nonnegative);
-  line.add<std::int64_t>("finishing-iterations", search.finishing_iterations,
-                         "Iterations of the Levenberg-Marquardt method on the best starts; 0: Adam alone, which needs "
-                         "another --loss or --kappa",
-                         at_least_zero);
-  line.add<double>("coupling-penalty", search.coupling_penalty,
-                   "Weight of the entries of M beside its diagonal before the last iterations", nonnegative);
-  line.add<double>("rest-penalty", search.rest_penalty, "Weight of unknowns > 0 in samples that rest, see --rest-below",
-                   nonnegative);
-  line.add<double>("seconds", seconds,
-                   "The search ends after this time, and what is left of its round is skipped; 0: no limit. With a "
-                   "limit the result depends on the speed of the machine",
-                   nonnegative);
-  line.add<std::int64_t>("black-box-iterations", black_box_iterations,
-                         "Iterations of Adam for each black box, for every --starts starts of the search; 0: 4000, and "
-                         "as long as all of them have taken less time than the search, again from other random starts "
-                         "with twice as many, so that their number depends on the speed of the machine",
-                         at_least_zero);
+  line.add("system", system, systems, one_of(names));
+  line.add("directions", directions, "Friction directions of the planar block, an even number >= 4",
+           [](const std::int64_t& n) { return n >= 4 && n % 2 == 0 && n <= 64 ? "" : "even, 4 to 64"; });
+  line.add("samples", samples, "Simulated steps; one in five of them is for validation", at_least_two);
+  line.add("velocity-noise", velocity_noise,
+           "Standard deviation of normal noise on the velocities after the simulated steps, m/s", nonnegative);
+  line.add("data", data, "CSV file to learn from instead of simulated data", nullptr, Role::kFile);
+  line.add("unknowns", unknowns, "Number of unknowns of the LCP; auto: found by the search",
+           [](const std::string& text) {
+             const bool number =
+                 !text.empty() && text.size() <= 2 && text.find_first_not_of("0123456789") == std::string::npos;
+             return text == "auto" || (number && std::stoi(text) >= 1 && std::stoi(text) <= 16)
+                        ? ""
+                        : "auto, or a number from 1 to 16";
+           });
+  line.add("f", f,
+           "The part of v_next that does not depend on the unknowns; absent: 0, so "
+           "that v_next is exactly 0 where all unknowns are 0, as that of a body that rests",
+           one_of({"absent", "constant", "affine", "network"}));
+  line.add("G", G, "The effect of the unknowns", one_of({"constant", "affine", "network"}));
+  line.add("q", q, "q of the LCP; auto: affine where that is enough, else a network",
+           one_of({"auto", "affine", "network"}));
+  line.add("hidden-units", hidden, "Width of the hidden layer of each part that is a network", at_least_one);
+  line.add("activation", activation, "That of the hidden layers", one_of({"tanh", "relu"}));
+  line.add("loss", loss,
+           "What is minimised: prediction (its error, through lcp::solve, by the Levenberg-Marquardt "
+           "method); or before that, in rounds that begin with random starts alone, by Adam: bilevel "
+           "(the soft-constraint loss, with growing weights) or one_sided (v_next = z+ - z- with z known "
+           "from the sign of v_next)",
+           one_of({"prediction", "bilevel", "one_sided"}));
+  line.add("rest-below", search.rest_below,
+           "Velocities of at most this size, m/s, count as rest in learning; measured ones are hardly ever exactly 0",
+           nonnegative);
+  line.add("starts", search.starts,
+           "Starts of a round; each round that repeats an earlier one has twice as many as that", at_least_one);
+  line.add("kappa", search.kappa,
+           "With --loss prediction: if > 0, Adam comes first here, too, with the derivative of the LCP smoothed by "
+           "the central path z w = kappa, which falls to 0",
+           nonnegative);
+  line.add("finishing-iterations", search.finishing_iterations,
+           "Iterations of the Levenberg-Marquardt method on the best starts; 0: Adam alone, which needs "
+           "another --loss or --kappa",
+           at_least_zero);
+  line.add("coupling-penalty", search.coupling_penalty,
+           "Weight of the entries of M beside its diagonal before the last iterations", nonnegative);
+  line.add("rest-penalty", search.rest_penalty, "Weight of unknowns > 0 in samples that rest, see --rest-below",
+           nonnegative);
+  line.add("seconds", seconds,
+           "The search ends after this time, and what is left of its round is skipped; 0: no limit. With a "
+           "limit the result depends on the speed of the machine",
+           nonnegative);
+  line.add("black-box-iterations", black_box_iterations,
+           "Iterations of Adam for each black box, for every --starts starts of the search; 0: 4000, and "
+           "as long as all of them have taken less time than the search, again from other random starts "
+           "with twice as many, so that their number depends on the speed of the machine",
+           at_least_zero);
   line.footer("Example: " + line.program() + " --system stribeck --samples 300 --out runs/stribeck\n" +
               "Data of your own: CSV with columns v,v_next (m/s), or v_x,v_next_x,v_y,v_next_y and so on; inputs u or\n"
               "u_x,... (N); positions x, y, z or x_1,... (m), all of them before the step; trajectory; step, which\n"
@@ -586,6 +582,4 @@ int train_network(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("train_network", train_network, argc, argv, Processes::kDivided);
-}
+int main(int argc, char** argv) { run_program("train_network", train_network, argc, argv, Processes::kDivided); }

@@ -19,11 +19,15 @@ constexpr const char* kTimes = "times.json";
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+Data data_of(const ComparisonRun& run, const ComparisonFlags& flags) {
+  return load_data(flags.run, flags.block,
+                   {.known_forces = KnownForces::kNone, .samples = 0, .data = run.flags["data"], .states = {}});
+}
+
 // The baseline: the best affine map from v and u to v_next.
 json fit_affine(const ComparisonRun& run, const ComparisonFlags& flags) {
   const Clock::time_point start = Clock::now();
-  const SampleFlags file{.known_forces = KnownForces::kNone, .samples = 0, .data = run.flags["data"], .states = {}};
-  const Data data = load_data(flags.run, flags.block, file);
+  const Data data = data_of(run, flags);
   const Samples training = data.training.to(flags.run.scalar_type());
   const Samples heldout = data.heldout.to(flags.run.scalar_type());
   json metrics = heldout_metrics(affine_prediction(training, heldout), heldout, flags.block);
@@ -40,8 +44,7 @@ json fit_black_box(OutputFolder& out, const ComparisonRun& run, const Comparison
   const std::string name = run.folder.substr(0, run.folder.size() - 1) + ".json";
   if (resuming && has_written(out.path(), name)) return read_json(out / name);
   const Clock::time_point start = Clock::now();
-  const SampleFlags file{.known_forces = KnownForces::kNone, .samples = 0, .data = run.flags["data"], .states = {}};
-  const Data data = load_data(flags.run, flags.block, file);
+  const Data data = data_of(run, flags);
   const auto motion = [](const Samples& samples) {
     return Motion{torch::stack({samples.v, samples.u}, 1), samples.v_next.unsqueeze(1)};
   };

@@ -21,6 +21,12 @@ struct OnlineFlags {
   void add_to(CommandLine& line, const std::string& help_of_largest_mu);
 };
 
+/// The end of --help.
+constexpr const char* kOnlineNote =
+    "Data of your own: CSV as for identify_shooting and identify_tripod. --noise must be that of the data. The "
+    "initial\n"
+    "velocity must be known: --velocity, with an error of about --velocity-std.";
+
 /// What an estimator knows after each step of the tracks.
 struct Followed {
   torch::Tensor mean, std;                                     ///< [steps + 1, b, 1 + 2 k], of (mu, q, v)

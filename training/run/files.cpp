@@ -46,16 +46,6 @@ bool write_all(int file, const std::string& content) {
   return fsync(file) == 0;
 }
 
-bool read_all(int file, std::string& content) {
-  std::array<char, 1 << 16> buffer{};
-  while (true) {
-    const ssize_t count = ::read(file, buffer.data(), buffer.size());
-    if (count == 0) return true;
-    if (count < 0 && errno != EINTR) return false;
-    content.append(buffer.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
-  }
-}
-
 std::string_view trimmed(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
@@ -147,11 +137,16 @@ std::uint64_t hash_of(std::string_view bytes, std::uint64_t hash) {
 std::string read_file(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) throw UsageError(path.string() + ": is a folder, not a file");
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   std::string content;
-  const bool read = file >= 0 && read_all(file, content);
+  std::array<char, 1 << 16> buffer{};
+  std::FILE* const file = std::fopen(path.c_str(), "rbe");
+  bool read = file != nullptr;
+  while (read && std::feof(file) == 0) {
+    content.append(buffer.data(), std::fread(buffer.data(), 1, buffer.size(), file));
+    read = std::ferror(file) == 0;
+  }
   const int reason = errno;
-  if (file >= 0) close(file);
+  if (file) std::fclose(file);
   if (!read) throw UsageError("cannot read " + path.string() + ": " + std::strerror(reason));
   return content;
 }
