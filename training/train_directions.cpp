@@ -17,6 +17,7 @@
 #include "lcp/physics/planar_block.h"
 #include "run/program.h"
 #include "sliding_block/evaluation.h"
+#include "sliding_block/samples.h"
 
 namespace {
 
@@ -42,11 +43,7 @@ struct Flags {
   std::string data;
 };
 
-struct Steps {
-  Tensor v, u, v_next;  // [n, 2]
-  Steps at(const Tensor& rows) const { return {v.index({rows}), u.index({rows}), v_next.index({rows})}; }
-  Steps to(torch::ScalarType dtype) const { return {v.to(dtype), u.to(dtype), v_next.to(dtype)}; }
-};
+using Steps = Samples;  // with v, u and v_next [n, 2]
 
 PlanarBlock planar_block(const PhysicsFlags& block) {
   return PlanarBlock::of(block.mass, block.dt, block.mu, block.gravity);
@@ -72,6 +69,8 @@ Steps simulated(const Flags& flags, std::int64_t count, std::int64_t part) {
   };
   Steps steps{draw(Stream::kSpeeds, flags.block.dt * flags.block.max_friction() / flags.block.mass),
               draw(Stream::kForces, flags.block.max_friction()),
+              {},
+              {},
               {}};
   const PlanarBlock block = planar_block(flags.block);
   steps.v_next = flags.true_directions > 0 ? step(steps, true_directions(flags.true_directions), block)
@@ -82,8 +81,11 @@ Steps simulated(const Flags& flags, std::int64_t count, std::int64_t part) {
 std::pair<Steps, Steps> load(const Flags& flags) {
   if (flags.data.empty()) return {simulated(flags, flags.samples, 0), simulated(flags, kHeldOut, 1)};
   const Table table = read_csv(flags.data, {"v_x", "v_y", "u_x", "u_y", "v_next_x", "v_next_y"}, {"trajectory"});
-  const Steps all{columns_of(table, {"v_x", "v_y"}), columns_of(table, {"u_x", "u_y"}),
-                  columns_of(table, {"v_next_x", "v_next_y"})};
+  const Steps all{columns_of(table, {"v_x", "v_y"}),
+                  columns_of(table, {"u_x", "u_y"}),
+                  columns_of(table, {"v_next_x", "v_next_y"}),
+                  {},
+                  {}};
   const Tensor heldout = heldout_rows(table, flags.data);
   return {all.at(~heldout), all.at(heldout)};
 }
@@ -150,19 +152,11 @@ nlohmann::json table_of(const Steps& heldout, const Tensor& learned, const Flags
   return rows;
 }
 
-std::string page_of(const nlohmann::json& rows) {
-  std::string page =
-      table_head({"directions", "unknowns", "rmse, m/s", "largest error, m/s", "exactly 0, of the steps at rest"});
-  for (const auto& row : rows) {
-    const auto text = [&](const char* name) {
-      return row[name].is_null() ? "-" : short_number(row[name].get<double>());
-    };
-    const double resting = row["resting_exactly"];
-    page += table_row({row["directions"], std::to_string(row["unknowns"].get<std::int64_t>()), text("rmse"),
-                       text("largest_error"), std::isfinite(resting) ? percentage(resting) : "-"});
-  }
-  return page;
-}
+const std::vector<MarkdownColumn> kColumns = {{"directions", "directions"},
+                                              {"unknowns", "unknowns"},
+                                              {"rmse", "rmse, m/s"},
+                                              {"largest_error", "largest error, m/s"},
+                                              {"resting_exactly", "exactly 0, of the steps at rest", true}};
 
 void add_flags(CommandLine& line, Flags& flags) {
   flags.run.add_to(line);
@@ -244,7 +238,7 @@ int train_directions(int argc, const char* const* argv) {
     metrics["direction_error"] = distance.amin(-1).max().item<double>();
   }
   write_model(out, torchscript_bytes(Polygon(sorted), flags.block));
-  const std::string page = page_of(rows);
+  const std::string page = markdown(rows, kColumns);
   out.write("table.md", page);
   if (!flags.run.quiet) std::cout << page << "\n";
   write_results(out, metrics, {"directions.png"});

@@ -356,14 +356,11 @@ class Run {
 };
 
 void Run::load(const Checkpoint& checkpoint) {
-  const std::string path = (out_ / "checkpoint.pt").string();
-  if (checkpoint.state.value("data", nlohmann::json()) != fingerprint_) {
-    throw UsageError(path + ": was made with other data than these flags give now");
-  }
+  checkpoint.require_data(fingerprint_, out_ / "checkpoint.pt");
   try {
     state_ = NetworkState::load(checkpoint, options(flags_, data_).parts);
   } catch (const std::exception&) {
-    throw UsageError(path + ": is no checkpoint of this program");
+    refuse_checkpoint(out_ / "checkpoint.pt");
   }
   search_.restore(state_.rounds);
 }

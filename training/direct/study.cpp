@@ -8,7 +8,6 @@
 #include <iostream>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -283,11 +282,7 @@ nlohmann::json facts(const Data& data, const Data& physical, const Data& of_thre
   return rows;
 }
 
-struct Column {
-  const char* key;
-  const char* title;
-};
-constexpr Column kColumns[] = {
+const std::vector<MarkdownColumn> kColumns = {
     {"part", ""},
     {"claim", "claim"},
     {"forces", "forces"},
@@ -297,32 +292,13 @@ constexpr Column kColumns[] = {
     {"net_rmse", "of v+ - v-"},
     {"parameter_error", "error of f, G"},
     {"parameter_error_beside_diagonal", "without G's diagonal"},
-    {"exact_zero_fraction", "exactly 0 at rest"},
-    {"close_fraction", "within dt mu g / 30"},
+    {"exact_zero_fraction", "exactly 0 at rest", true},
+    {"close_fraction", "within dt mu g / 30", true},
     {"lost_starts", "lost starts"},
     {"lcp_rmse", "rmse of the LCP [m/s]"},
-    {"lcp_exact_zero_fraction", "LCP exactly 0 at rest"},
+    {"lcp_exact_zero_fraction", "LCP exactly 0 at rest", true},
 };
-constexpr Column kFactColumns[] = {{"part", ""}, {"claim", "of the data"}, {"measured", "measured"}};
-
-template <std::size_t n>
-std::string markdown(const nlohmann::json& rows, const Column (&columns)[n]) {
-  const auto text = [](const Column& column, const nlohmann::json& value) -> std::string {
-    if (value.is_string()) return value;
-    if (!value.is_number() || !std::isfinite(value.get<double>())) return "-";
-    const bool is_share = std::string_view(column.key).ends_with("_fraction");
-    return is_share ? percentage(value.get<double>()) : short_number(value.get<double>());
-  };
-  std::vector<std::string> titles;
-  for (const Column& column : columns) titles.emplace_back(column.title);
-  std::string table = table_head(titles);
-  for (const auto& row : rows) {
-    std::vector<std::string> fields;
-    for (const Column& column : columns) fields.push_back(text(column, row.value(column.key, nlohmann::json())));
-    table += table_row(fields);
-  }
-  return table;
-}
+const std::vector<MarkdownColumn> kFactColumns = {{"part", ""}, {"claim", "of the data"}, {"measured", "measured"}};
 
 }  // namespace
 

@@ -41,48 +41,6 @@ LeastSquares choose(const Tensor& mask, const LeastSquares& b, const LeastSquare
           pick(b.jacobian, a.jacobian), pick(b.iterations, a.iterations), pick(b.status, a.status)};
 }
 
-// Least squares from one initial mu after another, with progress and a history.
-class Shooting {
- public:
-  Shooting(const RunFlags& run, const ShootingFlags& flags, const TrackModel& model)
-      : run_(run),
-        model_(model),
-        flags_(flags),
-        history_{{"started_at", "track", "iteration", "mu", "objective"}, {}} {}
-
-  /// Announces so many searches.
-  void expect(std::int64_t searches) {
-    before_ = 0;
-    progress_.emplace("iteration", 0, searches * flags_.iterations, run_.quiet, std::chrono::seconds(1));
-  }
-
-  LeastSquares from(double mu) {
-    LeastSquaresOptions options{.max_iterations = flags_.iterations, .lower = model_.lower()};
-    options.observer = [&](std::int64_t iteration, const Tensor& theta, const Tensor& objective) {
-      for (std::int64_t k = 0; k < theta.size(0); ++k) {
-        history_.add_row({mu, static_cast<double>(k), static_cast<double>(iteration), theta[k][0].item<double>(),
-                          objective[k].item<double>()});
-      }
-      progress_->show(before_ + iteration,
-                      "from mu " + short_number(mu) + ", objective " + short_number(objective.sum().item<double>()));
-    };
-    LeastSquares fit =
-        least_squares([&](const Tensor& theta) { return model_.residuals(theta); }, model_.start(mu), options);
-    before_ += flags_.iterations;
-    return fit;
-  }
-
-  const Table& history() const { return history_; }
-
- private:
-  const RunFlags& run_;
-  const TrackModel& model_;
-  const ShootingFlags& flags_;
-  std::int64_t before_ = 0;  // the iterations of earlier searches, each of which counts as if it took all of them
-  std::optional<Progress> progress_;
-  Table history_;
-};
-
 std::string reason(LeastSquaresStatus status, std::int64_t iterations) {
   switch (status) {
     case LeastSquaresStatus::kStopped:
@@ -111,22 +69,41 @@ void ShootingFlags::add_to(CommandLine& line) {
 
 ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                                const TrackModel& model) {
-  Shooting shooting(run, flags, model);
-  shooting.expect(1);
-  ShootingResult shot{shooting.from(tracks.initial_mu), {}, {}};
+  ShootingResult shot{{}, {}, {{"started_at", "track", "iteration", "mu", "objective"}, {}}};
+  std::optional<Progress> progress;
+  std::int64_t before = 0;  // the iterations of earlier searches, each of which counts as if it took all of them
+  const auto expect = [&](std::int64_t searches) {
+    before = 0;
+    progress.emplace("iteration", 0, searches * flags.iterations, run.quiet, std::chrono::seconds(1));
+  };
+  const auto search_from = [&](double mu) {
+    LeastSquaresOptions options{.max_iterations = flags.iterations, .lower = model.lower()};
+    options.observer = [&](std::int64_t iteration, const Tensor& theta, const Tensor& objective) {
+      for (std::int64_t k = 0; k < theta.size(0); ++k) {
+        shot.history.add_row({mu, static_cast<double>(k), static_cast<double>(iteration), theta[k][0].item<double>(),
+                              objective[k].item<double>()});
+      }
+      progress->show(before + iteration,
+                     "from mu " + short_number(mu) + ", objective " + short_number(objective.sum().item<double>()));
+    };
+    LeastSquares fit =
+        least_squares([&](const Tensor& theta) { return model.residuals(theta); }, model.start(mu), options);
+    before += flags.iterations;
+    return fit;
+  };
+  expect(1);
+  shot.fit = search_from(tracks.initial_mu);
   shot.escaped = (shot.fit.jacobian.select(-1, 0) == 0).all(-1);
   if (model.problem().random_forces() > 0) shot.escaped.fill_(true);  // there are several minima
   if (flags.escape == "none") shot.escaped.fill_(false);
-  if (shot.escaped.any().item<bool>()) {
-    shooting.expect(std::ssize(kFurtherStarts));
-    for (const double start : kFurtherStarts) {
-      const LeastSquares other = shooting.from(start);
-      const Tensor iterations = shot.fit.iterations + at::where(shot.escaped, other.iterations, 0);
-      shot.fit = choose(shot.escaped & (other.objective < shot.fit.objective), other, shot.fit);
-      shot.fit.iterations = iterations;
-    }
+  if (!shot.escaped.any().item<bool>()) return shot;
+  expect(std::ssize(kFurtherStarts));
+  for (const double start : kFurtherStarts) {
+    const LeastSquares other = search_from(start);
+    const Tensor iterations = shot.fit.iterations + at::where(shot.escaped, other.iterations, 0);
+    shot.fit = choose(shot.escaped & (other.objective < shot.fit.objective), other, shot.fit);
+    shot.fit.iterations = iterations;
   }
-  shot.history = shooting.history();
   return shot;
 }
 

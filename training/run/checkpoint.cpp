@@ -124,10 +124,19 @@ Checkpoint Checkpoint::decode(const std::string& bytes, const std::filesystem::p
   } catch (const Malformed&) {
   } catch (const json::exception&) {
   }
-  throw UsageError(path.string() + ": is no checkpoint of this program");
+  refuse_checkpoint(path);
 }
 
 Checkpoint Checkpoint::read(const std::filesystem::path& path) { return decode(read_file(path), path); }
+
+void Checkpoint::require_data(std::int64_t fingerprint, const std::filesystem::path& path) const {
+  if (state.value("data", json()) == fingerprint) return;
+  throw UsageError(path.string() + ": was made with other data than these flags give now");
+}
+
+void refuse_checkpoint(const std::filesystem::path& path) {
+  throw UsageError(path.string() + ": is no checkpoint of this program");
+}
 
 std::int64_t fingerprint(const std::vector<torch::Tensor>& tensors) {
   std::uint64_t hash = hash_of("");

@@ -28,7 +28,13 @@ struct Checkpoint {  // NOLINT(bugprone-exception-escape): to move JSON throws n
   static Checkpoint decode(const std::string& bytes, const std::filesystem::path& path);
 
   static Checkpoint read(const std::filesystem::path& path);
+
+  /// Throws a UsageError that names the file where the entry `data` of the state is not the fingerprint of the data.
+  void require_data(std::int64_t fingerprint, const std::filesystem::path& path) const;
 };
+
+/// Throws the UsageError that the file is no checkpoint of this program.
+[[noreturn]] void refuse_checkpoint(const std::filesystem::path& path);
 
 /// The hash of the bytes of the tensors, by which a resumed run recognises its data.
 std::int64_t fingerprint(const std::vector<torch::Tensor>& tensors);

@@ -267,14 +267,6 @@ std::string early_value(int argc, const char* const* argv, const std::string& fl
   return named ? flags[flag].get<std::string>() : otherwise;
 }
 
-std::string positive(const double& x) { return std::isfinite(x) && x > 0 ? "" : "finite and > 0"; }
-std::string nonnegative(const double& x) { return std::isfinite(x) && x >= 0 ? "" : "finite and >= 0"; }
-std::function<std::string(const std::vector<double>&)> finite_numbers(std::size_t count) {
-  const char* const must = count == 2   ? "two finite numbers"
-                           : count == 3 ? "three finite numbers"
-                                        : "six finite numbers";
-  return each(finite_number, must, count, count);
-}
 std::function<std::string(const std::vector<double>&)> each(std::string (*check)(const double&), const char* must,
                                                             std::size_t least, std::size_t most) {
   return [=](const std::vector<double>& x) {
@@ -282,17 +274,13 @@ std::function<std::string(const std::vector<double>&)> each(std::string (*check)
     return fits && x.size() >= least && x.size() <= most ? "" : must;
   };
 }
-std::string from_zero_to_one(const double& x) { return x >= 0 && x <= 1 ? "" : "from 0 to 1"; }
-std::string finite_number(const double& x) { return std::isfinite(x) ? "" : "finite"; }
-std::string at_least_one(const std::int64_t& x) { return x >= 1 ? at_least_zero(x) : ">= 1"; }
-std::string at_least_two(const std::int64_t& x) { return x >= 2 ? at_least_zero(x) : ">= 2"; }
-std::string at_least_zero(const std::int64_t& x) {
-  return x < 0 ? ">= 0" : x > kLargestCount ? "<= " + std::to_string(kLargestCount) : "";
+
+std::function<std::string(const std::vector<double>&)> finite_numbers(std::size_t count) {
+  const char* const must = count == 2   ? "two finite numbers"
+                           : count == 3 ? "three finite numbers"
+                                        : "six finite numbers";
+  return each(finite_number, must, count, count);
 }
-std::string seed_range(const std::int64_t& x) {
-  return x >= 0 && x < std::int64_t{1} << 32 ? "" : "a whole number from 0 to 4294967295";
-}
-std::string thread_count(const std::int64_t& x) { return x >= 1 && x <= 256 ? "" : "from 1 to 256"; }
 
 void RunFlags::add_to(CommandLine& line, Precision precision) {
   out = std::filesystem::path("runs") / line.program();

@@ -3,6 +3,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -122,21 +123,25 @@ std::string early_value(int argc, const char* const* argv, const std::string& fl
 constexpr std::int64_t kLargestCount = 1'000'000'000;
 
 /// Checks for CommandLine::add: each returns "" where the value is allowed, else what it must be.
-std::string positive(const double& x);
-std::string nonnegative(const double& x);
-std::string at_least_one(const std::int64_t& x);   ///< and <= kLargestCount
-std::string at_least_two(const std::int64_t& x);   ///< the same
-std::string at_least_zero(const std::int64_t& x);  ///< the same
-std::string seed_range(const std::int64_t& x);
-std::string thread_count(const std::int64_t& x);
-std::string finite_number(const double& x);
-std::string from_zero_to_one(const double& x);
-std::function<std::string(const std::vector<double>&)> finite_numbers(std::size_t count);  ///< count: 2, 3 or 6
+inline std::string finite_number(const double& x) { return std::isfinite(x) ? "" : "finite"; }
+inline std::string positive(const double& x) { return std::isfinite(x) && x > 0 ? "" : "finite and > 0"; }
+inline std::string nonnegative(const double& x) { return std::isfinite(x) && x >= 0 ? "" : "finite and >= 0"; }
+inline std::string from_zero_to_one(const double& x) { return x >= 0 && x <= 1 ? "" : "from 0 to 1"; }
+inline std::string at_least_zero(const std::int64_t& x) {
+  return x < 0 ? ">= 0" : x > kLargestCount ? "<= " + std::to_string(kLargestCount) : "";
+}
+inline std::string at_least_one(const std::int64_t& x) { return x >= 1 ? at_least_zero(x) : ">= 1"; }
+inline std::string at_least_two(const std::int64_t& x) { return x >= 2 ? at_least_zero(x) : ">= 2"; }
+inline std::string thread_count(const std::int64_t& x) { return x >= 1 && x <= 256 ? "" : "from 1 to 256"; }
+inline std::string seed_range(const std::int64_t& x) {
+  return x >= 0 && x < std::int64_t{1} << 32 ? "" : "a whole number from 0 to 4294967295";
+}
 
 /// The check of a list of numbers, from `least` to `most` of them, each of which `check` allows. must: what they must
 /// be.
 std::function<std::string(const std::vector<double>&)> each(std::string (*check)(const double&), const char* must,
                                                             std::size_t least = 1, std::size_t most = SIZE_MAX);
+std::function<std::string(const std::vector<double>&)> finite_numbers(std::size_t count);  ///< count: 2, 3 or 6
 
 /// Which values of --dtype a program takes.
 enum class Precision { kAny, kFloat64 };

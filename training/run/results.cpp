@@ -84,6 +84,25 @@ nlohmann::json unexplained(const std::string& what, double error, double allowed
   return nlohmann::json::array({std::string(kUnexplained) + ": " + what + why});
 }
 
+std::string markdown(const nlohmann::json& rows, const std::vector<MarkdownColumn>& columns) {
+  const auto text = [](const nlohmann::json& value, bool is_share) -> std::string {
+    if (value.is_string()) return value;
+    if (!value.is_number() || !std::isfinite(value.get<double>())) return "-";
+    return is_share ? percentage(value.get<double>()) : short_number(value.get<double>());
+  };
+  std::vector<std::string> fields;
+  for (const MarkdownColumn& column : columns) fields.emplace_back(column.title);
+  std::string table = table_head(fields);
+  for (const auto& row : rows) {
+    fields.clear();
+    for (const auto& [key, title, is_share] : columns) {
+      fields.push_back(text(row.value(key, nlohmann::json()), is_share));
+    }
+    table += table_row(fields);
+  }
+  return table;
+}
+
 void write_results(OutputFolder& out, const nlohmann::json& of_the_fit, const std::vector<std::string>& names) {
   nlohmann::json metrics = of_the_fit;
   if (metrics.contains("unexplained")) {

@@ -22,6 +22,16 @@ nlohmann::json to_json(const torch::Tensor& x);
 ///   what: whose error it is, such as "held-out velocities". unit: such as " m/s".
 nlohmann::json unexplained(const std::string& what, double error, double allowed, const std::string& unit);
 
+/// A column of a Markdown table: the key of its entries, and its title.
+struct MarkdownColumn {
+  const char* key;
+  const char* title;
+  bool is_share = false;  ///< shown in percent
+};
+
+/// The rows, objects, as a Markdown table, with "-" for what is neither a text nor a finite number.
+std::string markdown(const nlohmann::json& rows, const std::vector<MarkdownColumn>& columns);
+
 /// Writes metrics.json, draws `figures` (see draw_figures), and prints the main metrics and the paths of the results.
 /// Metrics with an entry `unexplained` get a `status`, unless they have one that tells why there is no fit: "solved"
 /// where that list is empty, and kUnexplained where it is not; each of its lines is a warning on stderr.

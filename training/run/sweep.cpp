@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "run/error.h"
 #include "run/interrupt.h"
 #include "run/process_group.h"
 #include "run/progress.h"
@@ -23,14 +22,11 @@ constexpr const char* kResults = "checkpoint.pt";
 Sweep::Sweep(OutputFolder& out, const RunFlags& run, const std::optional<Checkpoint>& earlier, std::int64_t fingerprint)
     : out_(out), run_(run), fingerprint_(fingerprint) {
   if (!earlier) return;
-  const std::string path = (out_ / kResults).string();
-  if (earlier->state.value("data", nlohmann::json()) != fingerprint_) {
-    throw UsageError(path + ": was made with other data than these flags give now");
-  }
+  earlier->require_data(fingerprint_, out_ / kResults);
   try {
     results_ = TaskResults::parts_of({earlier->state.at("results"), earlier->tensors});
   } catch (const std::exception&) {
-    throw UsageError(path + ": is no checkpoint of this program");
+    refuse_checkpoint(out_ / kResults);
   }
 }
 

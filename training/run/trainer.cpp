@@ -34,10 +34,6 @@ torch::Tensor permutation(std::int64_t samples, std::int64_t seed, std::int64_t 
   return torch::randperm(samples, generator(seed, Stream::kMinibatches, epoch), torch::kLong);
 }
 
-[[noreturn]] void refuse(const std::filesystem::path& path) {
-  throw UsageError(path.string() + ": is no checkpoint of this program");
-}
-
 // The tensors of a module by their names in a checkpoint.
 std::map<std::string, torch::Tensor> tensors_of(const torch::nn::Module& model) {
   std::map<std::string, torch::Tensor> tensors;
@@ -74,7 +70,7 @@ std::optional<Checkpoint> resume(CommandLine& line, const FolderLock& lock, bool
   if (group.largest(wanted && exists ? 1 : 0) == 0) return std::nullopt;
   Checkpoint checkpoint = Checkpoint::decode(group.of_first(group.is_first() ? read_file(path) : ""), path);
   const nlohmann::json config = checkpoint.state.value("config", nlohmann::json());
-  if (!config.is_object() || !config.contains("program")) refuse(path);
+  if (!config.is_object() || !config.contains("program")) refuse_checkpoint(path);
   if (config["program"] != line.program()) {
     throw UsageError(path.string() + ": is of " + config["program"].dump() + ", not of " + line.program());
   }
@@ -225,7 +221,7 @@ void Trainer::report(const LossTerms& terms, const NamedValues& figures, double 
   if (history_.names.empty()) {
     for (const auto& figure : row) history_.add(figure.first, {});
   }
-  if (history_.names.size() != row.size()) refuse(out_ / kCheckpoint);
+  if (history_.names.size() != row.size()) refuse_checkpoint(out_ / kCheckpoint);
   for (std::size_t k = 0; k < row.size(); ++k) history_.columns.at(k).push_back(row[k].second);
 }
 
@@ -234,7 +230,7 @@ void Trainer::load(torch::nn::Module& model, torch::optim::Adam& optimizer, std:
   const auto& state = checkpoint_->state;
   const auto& tensors = checkpoint_->tensors;
   const auto require = [&](bool condition) {
-    if (!condition) refuse(out_ / kCheckpoint);
+    if (!condition) refuse_checkpoint(out_ / kCheckpoint);
   };
   const auto read = [&](const std::string& name, const torch::Tensor& target) {
     const auto found = tensors.find(name);
@@ -243,9 +239,7 @@ void Trainer::load(torch::nn::Module& model, torch::optim::Adam& optimizer, std:
     return target.copy_(found->second);
   };
   for (const char* name : {"iteration", "data"}) require(state.contains(name) && state[name].is_number_integer());
-  if (state["data"] != data_fingerprint) {
-    throw UsageError((out_ / kCheckpoint).string() + ": was made with other data than these flags give now");
-  }
+  checkpoint_->require_data(data_fingerprint, out_ / kCheckpoint);
   iteration_ = state["iteration"];
   require(iteration_ >= 0 && iteration_ <= training_.iterations);
 
