@@ -61,14 +61,6 @@ Table table_of(const Profile& profile) {
   return table;
 }
 
-// The quantile of Student's distribution with nu degrees of freedom that holds the middle 95 %.
-//   [AS] Abramowitz, Stegun: Handbook of Mathematical Functions, 26.7.5.
-double student_quantile(double nu) {
-  const double z = kNormalQuantile, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
-  return z + (z3 + z) / (4 * nu) + (5 * z5 + 16 * z3 + 3 * z) / (96 * nu * nu) +
-         (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * nu * nu * nu);
-}
-
 // The least objective over the unknowns beside mu, from those of the fit and from the first guess: [m, b] for mu
 // [m, b].
 Tensor least_objective(const TrackModel& model, const identification::LeastSquares& fit, const Tensor& mu) {
