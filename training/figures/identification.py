@@ -1,6 +1,6 @@
 """The figures of the identification programs: observed tracks and the fits to them."""
 import numpy as np
-from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_columns, save, select
+from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_arrays, save, select
 
 SHOWN = 3
 COLORS = (BLUE, ORANGE, TEAL)
@@ -16,8 +16,8 @@ def over_time(axes, one, name, unit):
 def pose(axes, one, supports):
     """The path of a block, in equal scales, with the triangle of its supports at some times."""
     corners = np.array(supports).reshape(3, 2) @ (1, 1j)
-    centre = np.array(one["x_fit"]) + 1j * np.array(one["y_fit"])
-    triangles = centre[:, None] + np.exp(1j * np.array(one["theta_fit"]))[:, None] * corners[[0, 1, 2, 0]]
+    centre = one["x_fit"] + 1j * one["y_fit"]
+    triangles = centre[:, None] + np.exp(1j * one["theta_fit"])[:, None] * corners[[0, 1, 2, 0]]
     # As many as fit beside one another, at equal distances along the path and the turns.
     travelled = np.append(0, np.cumsum(np.abs(np.diff(centre)) + 0.5 * np.abs(np.diff(triangles[:, 0] - centre))))
     count = int(np.clip(travelled[-1] / np.abs(corners).max(), 1, 8))
@@ -45,8 +45,8 @@ def residuals(axes, one, reach):
     for name, color in zip(("x", "y", "theta"), COLORS):
         if name in one:
             unit, label = (reach, f"{reach:g} m \u00d7 theta") if name == "theta" else (1, name)
-            axes.plot(one["time"], [1e3 * unit * (a - b) for a, b in zip(one[name], one[name + "_fit"])], ".", ms=3,
-                      color=color, label=label + " (residual)")
+            axes.plot(one["time"], 1e3 * unit * (one[name] - one[name + "_fit"]), ".", ms=3, color=color,
+                      label=label + " (residual)")
     axes.axhline(0, color=PALE, lw=1, zorder=0)
     axes.set(xlabel="time [s]", ylabel="observed \u2212 identified [mm]")
 
@@ -69,7 +69,7 @@ def fit(run, flags, metrics):
     """fit.png: tracks, residuals, and the objective over the friction coefficient with its confidence interval."""
     if metrics["mu"] is None:  # Ipopt did not solve the program
         return
-    data, grid = read_columns(run / "fit.csv"), read_columns(run / "objective.csv")
+    data, grid = read_arrays(run / "fit.csv"), read_arrays(run / "objective.csv")
     figure, rows = rows_of(len(metrics["mu"]))
     for k, (left, right, errors, objective) in enumerate(rows):
         one = select(data, "track", k)
@@ -90,7 +90,7 @@ def fit(run, flags, metrics):
 
 def program(run, flags, metrics):
     """motion.png: the forces and the residuals of the motion that an MPEC found, and the iterations that led there."""
-    data, history = read_columns(run / "motion.csv"), read_columns(run / "history.csv")
+    data, history = read_arrays(run / "motion.csv"), read_arrays(run / "history.csv")
     count = min(SHOWN, int(max(data["track"])) + 1)
     figure, rows = plt.subplots(count, 3, figsize=(9.6, 2.6 * count + 0.3), squeeze=False, constrained_layout=True)
     for k, (forces, errors, iterations) in enumerate(rows):
@@ -121,7 +121,7 @@ def program(run, flags, metrics):
 
 def online(run, flags, metrics, name, effort):
     """A figure of the estimates after each observation: tracks, friction over time, and what `effort` draws."""
-    data, history = read_columns(run / "fit.csv"), read_columns(run / "history.csv")
+    data, history = read_arrays(run / "fit.csv"), read_arrays(run / "history.csv")
     figure, rows = rows_of(len(metrics["mu"]))
     for k, (x, y, middle, right) in enumerate(rows):
         motion(x, y, select(data, "track", k), flags)
@@ -163,14 +163,14 @@ def study(run, flags, metrics):
     """study.png: the friction that other models identify, for runs with --study."""
     if not flags["study"]:
         return
-    data = read_columns(run / "study.csv")
+    data = read_arrays(run / "study.csv")
     figure, panels = plt.subplots(1, 2, figsize=(6.4, 2.6), sharey=True, constrained_layout=True)
     for axes, name, fixed, label in zip(panels, ("directions", "com_height"), ("com_height", "directions"),
                                         ("directions", "height of the centre of mass [m]")):
         alike = select(data, fixed, flags[fixed.replace("_", "-")])
         for k in range(min(SHOWN, len(metrics["mu"]))):
             one = select(alike, "track", k)
-            axes.errorbar(one[name], one["mu"], [2 * s for s in one["mu_std"]], fmt="o", ms=4, color=COLORS[k], lw=1,
+            axes.errorbar(one[name], one["mu"], 2 * one["mu_std"], fmt="o", ms=4, color=COLORS[k], lw=1,
                           label=f"track {k}")
         if not flags["data"] and len(metrics["mu"]) == 1:
             axes.axhline(flags["mu"], color=INK, lw=1, ls=":", label="true mu")

@@ -1,7 +1,5 @@
 """The figures of the training programs: rollouts of the learned block, loss and error during training."""
-import math
-
-from style import BLUE, GREY, INK, LEAST, ORANGE, SIGNED, np, plt, read_columns, save, select, shade_sticking
+from style import BLUE, GREY, INK, LEAST, ORANGE, SIGNED, np, plt, read_arrays, save, select, shade_sticking
 from style import show_zero
 
 SHOWN = 3
@@ -14,20 +12,19 @@ def rollout(run, flags, metrics):
     """rollout.png: the velocities of the learned block and of the exact one, and the error below them."""
     if not (run / "rollouts.csv").exists():
         return  # the data are not those of the block of the flags
-    data = read_columns(run / "rollouts.csv")
+    data = read_arrays(run / "rollouts.csv")
     figure, panels = plt.subplots(2 * SHOWN, 1, figsize=(6.4, 2.3 * SHOWN + 0.6), sharex=True, constrained_layout=True,
                                   gridspec_kw={"height_ratios": [2, 1] * SHOWN})
     for k, (axes, errors) in enumerate(zip(panels[::2], panels[1::2])):
         one = select(data, "rollout", k)
         for panel in (axes, errors):
             band = shade_sticking(panel, one["time"], one["v_exact"], flags["dt"])
-        time = [one["time"][0] - flags["dt"]] + one["time"]
-        start = one["v_start"][:1]
-        axes.plot(time, start + one["v_exact"], color=GREY, lw=4, alpha=0.5, label="exact Coulomb friction")
-        axes.plot(time, start + one["v_model"], color=BLUE, marker=".", ms=4, lw=1.2, label="learned LCP")
+        time = np.append(one["time"][0] - flags["dt"], one["time"])
+        for name, style in (("v_exact", {"color": GREY, "lw": 4, "alpha": 0.5, "label": "exact Coulomb friction"}),
+                            ("v_model", {"color": BLUE, "marker": ".", "ms": 4, "lw": 1.2, "label": "learned LCP"})):
+            axes.plot(time, np.append(one["v_start"][0], one[name]), **style)
         axes.set_ylabel("velocity [m/s]")
-        errors.semilogy(one["time"], [max(abs(a - b), LEAST) for a, b in zip(one["v_model"], one["v_exact"])],
-                        ".", color=BLUE, ms=4)
+        errors.semilogy(one["time"], np.maximum(abs(one["v_model"] - one["v_exact"]), LEAST), ".", color=BLUE, ms=4)
         errors.set(ylabel="error [m/s]", ylim=(LEAST / 10, 10))
         show_zero(errors.yaxis)
         if k == 0:
@@ -51,10 +48,10 @@ def reference(axes, flags, name):
 
 def positive(axes, history, name):
     """A column over the iterations, on a logarithmic axis, at whose lower end 0 is drawn and what is less by round-off."""
-    axes.semilogy(history["iteration"], [max(x, LEAST) for x in history[name]], color=BLUE)
-    if min(history[name]) <= LEAST:
+    axes.semilogy(history["iteration"], np.maximum(history[name], LEAST), color=BLUE)
+    if (history[name] <= LEAST).any():
         show_zero(axes.yaxis)
-    if any(map(math.isnan, history[name])):
+    if np.isnan(history[name]).any():
         axes.set_title("gaps: steps without a solution", fontsize=8)
 
 
@@ -70,7 +67,7 @@ def result(axes, history, metrics, name):
 def training(run, metrics, terms, unit):
     """training.png: the columns `terms` of history.csv, in `unit`, or of a loss that has no such terms itself, and the
     held-out error."""
-    history = read_columns(run / "history.csv")
+    history = read_arrays(run / "history.csv")
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0), constrained_layout=True)
     shown = [name for name in terms if name in history]
     for name in shown or ["loss"]:
@@ -97,9 +94,9 @@ def penalty(run, flags, metrics):
 
 def friction(run, flags, metrics):
     """training.png: loss, friction coefficient and held-out error of a run that learns friction from motion."""
-    history = read_columns(run / "history.csv")
+    history = read_arrays(run / "history.csv")
     if "zero_gradient_fraction" in history:
-        history["zero_gradient_fraction"] = [100 * x for x in history["zero_gradient_fraction"]]
+        history["zero_gradient_fraction"] *= 100
     panels = [("loss", "loss [dimensionless]"), ("mu", "friction coefficient"),
               ("zero_gradient_fraction", "samples without a gradient [%]"), ("heldout_rmse", "held-out rmse [m/s]")]
     panels = [(name, label) for name, label in panels if name in history]
@@ -182,7 +179,7 @@ def fitted_rows(run, flags, metrics):
 
 def compliant(run, flags, metrics):
     """training.png: the loss, the friction and the stiffness of a run that learns compliant ground."""
-    history = read_columns(run / "history.csv")
+    history = read_arrays(run / "history.csv")
     figure, (loss, mu, stiffness) = plt.subplots(1, 3, figsize=(8.6, 2.8), layout="constrained")
     loss.semilogy(history["iteration"], history["loss"], color=BLUE)
     loss.set(xlabel="iteration", ylabel="loss [dimensionless]")

@@ -1,7 +1,7 @@
 """table.png: the error of the identified friction over the noise, and the filter's number of distinct particles;
 estimators.png: trajectories and velocities of all estimators beside the observations."""
 import numpy as np
-from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_columns, save, show_zero
+from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_arrays, save, show_zero
 
 SHOWN = {"MPEC": BLUE, "filter, roughened": ORANGE, "moving horizon": TEAL}
 
@@ -9,19 +9,18 @@ SHOWN = {"MPEC": BLUE, "filter, roughened": ORANGE, "moving horizon": TEAL}
 def estimators(run, flags, metrics):
     """estimators.png: the block on three supports with process noise, as each estimator sees it."""
     rows = [row for row in metrics["estimators"] if (row["system"], row["process_noise"]) == ("tripod", "0.3")]
-    runs = {row["estimator"]: read_columns(run / row["folder"] / "fit.csv") for row in rows if row["estimator"] in SHOWN}
+    runs = {row["estimator"]: read_arrays(run / row["folder"] / "fit.csv") for row in rows if row["estimator"] in SHOWN}
     names = {"x": "m", "theta": "rad", "v_x": "m/s", "omega": "rad/s"}
     figure, axes = plt.subplots(2, len(names), figsize=(12, 4.6), sharex=True, constrained_layout=True)
     one = next(iter(runs.values()))
-    time, position = np.array(one["time"]), {"v_x": "x", "omega": "theta"}
+    time, position = one["time"], {"v_x": "x", "omega": "theta"}
     for (shown, errors), (name, unit) in zip(axes.T, names.items()):
-        truth = np.array(one[name + "_true"])
+        truth = one[name + "_true"]
         if name in position:
-            seen, label = np.diff(one[position[name]]) / np.diff(time), "observed, or its differences"
-            at = time[1:]
+            seen, at = np.diff(one[position[name]]) / np.diff(time), time[1:]
         else:
-            seen, label, at = np.array(one[name]), "observed, or its differences", time
-        shown.plot(at, seen, "o", color=INK, mfc="none", ms=3, mew=0.5, label=label)
+            seen, at = one[name], time
+        shown.plot(at, seen, "o", color=INK, mfc="none", ms=3, mew=0.5, label="observed, or its differences")
         shown.plot(time, truth, color=PALE, lw=4, zorder=0, label="truth")
         errors.semilogy(at, np.abs(seen - truth[-len(at):]), "o", color=INK, mfc="none", ms=3, mew=0.5)
         for estimator, data in runs.items():

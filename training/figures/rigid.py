@@ -4,10 +4,9 @@ import json
 import math
 
 import numpy as np
-from matplotlib.animation import FFMpegWriter, PillowWriter
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 from style import BLUE, GREY, INK, PALE, STICKING, TEAL
-from style import legend_above, new_file, pace, plt, save, shade
+from style import frames, legend_above, plt, save, shade, speed_text
 
 COLORS = ["#5b8fcf", "#e0a15a", "#57b8a8", "#b48ead", "#c9c46b", "#d77a7a", "#8fa3b8"]
 FACES = [(0, 1, 3, 2), (4, 5, 7, 6), (0, 1, 5, 4), (2, 3, 7, 6), (0, 2, 6, 4), (1, 3, 7, 5)]
@@ -238,8 +237,6 @@ class RigidBodies:
     def animate(self, kind):
         if self.solved < 2:
             return
-        slower, times, delay = pace(self.time[self.solved - 1])
-        speed = f"{max(slower, 1 / slower):g} times {'slower' if slower > 1 else 'faster'} than " * (slower != 1)
         figure = plt.figure(figsize=(5.2, 4.4), layout="constrained", dpi=80)
         axes = figure.add_subplot(projection="3d")
         self.stage(axes)
@@ -247,21 +244,16 @@ class RigidBodies:
                   for b in range(len(self.sizes))]
         drawn = Poly3DCollection([], edgecolors="white", lw=0.5, zorder=BODIES)
         axes.add_collection3d(drawn)
-        figure.suptitle(f"{self.title}; {speed}real time", fontsize=8)
+        figure.suptitle(f"{self.title}; {speed_text(self.time[self.solved - 1])}", fontsize=8)
         clock = axes.text2D(0.02, 0.98, "", transform=axes.transAxes, fontsize=8)
-        decimals = max(0, 2 - math.floor(math.log10(times[-1])))
         figure.draw_without_rendering()
         figure.set_layout_engine(None)
-        writer = (FFMpegWriter if kind == "mp4" else PillowWriter)(fps=1000 / (delay + 0.001))
-        with new_file(f"motion.{kind}") as path, writer.saving(figure, path, dpi=80):
-            for t in np.append(times, times[-1:].repeat(500 // delay)):  # and a pause
-                k = min(max(math.ceil(t / self.dt - 1e-6) - 1, 0), self.solved - 1)
-                faces, colors = self.faces(k)
-                drawn.set_verts(faces)
-                drawn.set_facecolor(colors)
-                if self.round:
-                    drawn.set_edgecolor(colors)
-                for trail, path_of_body in zip(trails, self.positions):
-                    trail.set_data_3d(*path_of_body[: k + 1].T)
-                clock.set_text(f"t = {t:.{decimals}f} s")
-                writer.grab_frame()
+        for _, now, k in frames(figure, kind, self.dt, self.solved):
+            faces, colors = self.faces(k)
+            drawn.set_verts(faces)
+            drawn.set_facecolor(colors)
+            if self.round:
+                drawn.set_edgecolor(colors)
+            for trail, path in zip(trails, self.positions):
+                trail.set_data_3d(*path[: k + 1].T)
+            clock.set_text(now)

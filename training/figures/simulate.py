@@ -4,11 +4,10 @@ import math
 import sys
 
 import numpy as np
-from matplotlib.animation import FFMpegWriter, PillowWriter
 from matplotlib.patches import Circle, Patch, Polygon, Rectangle
 from rigid import RigidBodies
 from style import BLUE, GREY, INK, ORANGE, PALE, SLIDING, STICKING, TEAL
-from style import legend_above, new_file, pace, plt, save, shade
+from style import FFMpegWriter, frames, legend_above, plt, save, shade, speed_text
 
 OTHERS = 20  # trajectories drawn beside the first
 BLOCK = [(-1, 0), (1, 0), (1, 1.2), (-1, 1.2), (-1, 0)]  # a marker whose lower edge is at its point
@@ -188,8 +187,6 @@ class System:
         steps = (solved.size if solved.all() else solved.argmin()) - 1
         if steps < 1:
             return  # nothing moves where no step has a solution
-        slower, times, delay = pace(self.edges[steps])
-        speed = f"{max(slower, 1 / slower):g} times {'slower' if slower > 1 else 'faster'} than " * (slower != 1)
         peak = max((largest(force) for _, _, force, _ in self.forces), default=0)
         longest = min(peak, self.longest) or 1
         cut = f"; arrows cut at {longest:.3g} N" * (peak > 1.001 * longest)
@@ -201,7 +198,7 @@ class System:
         if self.grounded:
             ground(stage)
         getattr(self, self.strip)(strip)
-        figure.suptitle(f"{self.title}, {speed}real time{cut}", fontsize=8)
+        figure.suptitle(f"{self.title}, {speed_text(self.edges[steps])}{cut}", fontsize=8)
         others, = stage.plot([], [], color=PALE, lw=1, zorder=1.5, **self.body)
         trail, = stage.plot([], [], color=BLUE, lw=0.8)
         first, = stage.plot([], [], color=INK, lw=1.5, **self.body)
@@ -216,25 +213,19 @@ class System:
         state = stage.text(0, 1.02, " ", va="bottom", transform=stage.transAxes)
         cursor = strip.axvline(0, color=INK, lw=1, clip_on=False)
         freeze(figure, {others, trail, first, state, cursor, *(quiver for quiver, _, _ in arrows)})
-        decimals = max(0, 2 - math.floor(math.log10(times[-1])))
-        # Pillow rounds the ms of a frame down.
-        writer = (FFMpegWriter if kind == "mp4" else PillowWriter)(fps=1000 / (delay + 0.001))
-        with new_file(f"motion.{kind}") as path, writer.saving(figure, path, dpi=80):
-            for t in np.append(times, times[-1:].repeat(500 // delay)):  # and a pause
-                k = min(max(math.ceil(t / self.dt - 1e-6) - 1, 0), steps - 1)  # the step that t is in
-                now = self.outlines[..., k] + (t / self.dt - k) * np.diff(self.outlines[..., k : k + 2])[..., 0]
-                apart = np.pad(now[1:], ((0, 0), (0, 1)), constant_values=np.nan).ravel()
-                past = np.append(self.outlines[0, 0, : k + 1], now[0, 0])
-                for line, points in ((first, now[0]), (others, apart), (trail, past)):
-                    line.set_data(points.real, points.imag)
-                for quiver, force, offset in arrows:
-                    quiver.set_offsets(xy(now[0, 0] + offset))
-                    quiver.set_UVC(force.real[k], force.imag[k])
-                phase = [name.split(" (")[0] for name, _, mask in self.phases if mask[k]]
-                phase = phase or [self.moving] * (not self.hidden)
-                state.set_text("   ".join([*phase, f"t = {t:.{decimals}f} s"]))
-                cursor.set_xdata([t, t])
-                writer.grab_frame()
+        for t, clock, k in frames(figure, kind, self.dt, steps):
+            now = self.outlines[..., k] + (t / self.dt - k) * np.diff(self.outlines[..., k : k + 2])[..., 0]
+            apart = np.pad(now[1:], ((0, 0), (0, 1)), constant_values=np.nan).ravel()
+            past = np.append(self.outlines[0, 0, : k + 1], now[0, 0])
+            for line, points in ((first, now[0]), (others, apart), (trail, past)):
+                line.set_data(points.real, points.imag)
+            for quiver, force, offset in arrows:
+                quiver.set_offsets(xy(now[0, 0] + offset))
+                quiver.set_UVC(force.real[k], force.imag[k])
+            phase = [name.split(" (")[0] for name, _, mask in self.phases if mask[k]]
+            phase = phase or [self.moving] * (not self.hidden)
+            state.set_text("   ".join([*phase, clock]))
+            cursor.set_xdata([t, t])
 
 
 def freeze(figure, moving):

@@ -16,6 +16,7 @@ except ImportError:
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
+from matplotlib.animation import FFMpegWriter, PillowWriter  # noqa: E402
 from matplotlib.colors import LinearSegmentedColormap  # noqa: E402
 from matplotlib.ticker import NullLocator  # noqa: E402
 
@@ -55,6 +56,25 @@ def pace(duration):
     return slower, np.append(np.arange(0, duration * (1 - 1e-9), delay / 1000 / slower), duration), delay
 
 
+def speed_text(duration):
+    slower, _, _ = pace(duration)
+    return f"{max(slower, 1 / slower):g} times {'slower' if slower > 1 else 'faster'} than " * (slower != 1) + "real time"
+
+
+def frames(figure, kind, dt, steps):
+    """Writes motion.KIND, of `steps` steps. Yields the time of each frame as a number and as a text, and the step that the
+    time is in, for the caller to move what moves.
+    """
+    _, times, delay = pace(dt * steps)
+    decimals = max(0, 2 - math.floor(math.log10(times[-1])))
+    # Pillow rounds the ms of a frame down.
+    writer = (FFMpegWriter if kind == "mp4" else PillowWriter)(fps=1000 / (delay + 0.001))
+    with new_file(f"motion.{kind}") as path, writer.saving(figure, path, dpi=80):
+        for t in np.append(times, times[-1:].repeat(500 // delay)):  # and a pause
+            yield t, f"t = {t:.{decimals}f} s", min(max(math.ceil(t / dt - 1e-6) - 1, 0), steps - 1)
+            writer.grab_frame()
+
+
 def run_folder():
     """The folder of the run, the first argument; the second is the folder to draw into."""
     if len(sys.argv) != 3:
@@ -67,21 +87,16 @@ def load(run):
     return (json.loads(path.read_text()) if path.exists() else {} for path in (run / "config.json", run / "metrics.json"))
 
 
-def read_columns(path):
-    """A CSV file as {column: list of numbers}."""
+def read_arrays(path):
+    """A CSV file as {column: array of numbers}."""
     with open(path, newline="") as stream:
         rows = list(csv.DictReader(stream))
-    return {name: [float(row[name]) for row in rows] for name in rows[0]}
-
-
-def read_arrays(path):
-    return {name: np.array(column) for name, column in read_columns(path).items()}
+    return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
 
 
 def select(columns, name, value):
     """The rows in which column `name` is `value`."""
-    keep = [i for i, x in enumerate(columns[name]) if x == value]
-    return {key: [x[i] for i in keep] for key, x in columns.items()}
+    return {key: x[columns[name] == value] for key, x in columns.items()}
 
 
 def shade(axes, edges, steps, color):
@@ -93,7 +108,7 @@ def shade(axes, edges, steps, color):
 
 def shade_sticking(axes, time, velocity, dt):
     """Grey bands over the steps that end at rest; returns a handle for the legend."""
-    return shade(axes, [time[0] - dt, *time], [v == 0 for v in velocity], STICKING)
+    return shade(axes, [time[0] - dt, *time], velocity == 0, STICKING)
 
 
 def show_zero(axis, least=LEAST):

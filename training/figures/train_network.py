@@ -1,5 +1,5 @@
 """rollout.png: the learned network and the black box beside the truth; search.png: the errors of all networks."""
-from style import BLUE, GREY, INK, LEAST, ORANGE, STICKING, TEAL, plt, read_columns, save, select, shade
+from style import BLUE, GREY, INK, LEAST, ORANGE, STICKING, TEAL, np, plt, read_arrays, save, select, shade
 from style import legend_above, show_zero
 
 SHOWN = 2
@@ -10,7 +10,7 @@ def rollout(run, flags, metrics):
     """rollout.png: velocities of some rollouts, and the errors below them."""
     if not (run / "rollouts.csv").exists():
         return
-    data = read_columns(run / "rollouts.csv")
+    data = read_arrays(run / "rollouts.csv")
     velocities = [name[: -len("_network")] for name in data if name.endswith("_network")]
     columns = min(len(velocities), 2)
     figure, axes = plt.subplots(2 * SHOWN, columns, figsize=(4.6 * columns + 1.8, 2.3 * SHOWN + 0.8), sharex=True,
@@ -19,13 +19,13 @@ def rollout(run, flags, metrics):
     for column, velocity in enumerate(velocities[:columns]):
         for k in range(SHOWN):
             one = select(data, "rollout", k)
-            if not one["step"]:
+            if not one["step"].size:
                 continue
             shown, errors = axes[2 * k][column], axes[2 * k + 1][column]
-            steps = [step + 1 for step in one["step"][:STEPS]]
+            steps = one["step"][:STEPS] + 1
             truth = one[velocity][:STEPS]
             for panel in (errors, shown):
-                band = shade(panel, [steps[0] - 1, *steps], [v == 0 for v in truth], STICKING)
+                band = shade(panel, [steps[0] - 1, *steps], truth == 0, STICKING)
             if band and not (column or k):
                 band.set_label("step ends at rest")
             shown.plot(steps, truth, color=GREY, lw=4, alpha=0.5, label="truth")
@@ -33,7 +33,7 @@ def rollout(run, flags, metrics):
                                                ("network", "network that ends in an LCP", BLUE, ".")):
                 learned = one[f"{velocity}_{name}"][:STEPS]
                 shown.plot(steps, learned, color=color, marker=marker, ms=3, lw=1, label=label)
-                errors.semilogy(steps, [max(abs(a - b), LEAST) for a, b in zip(learned, truth)], color=color, lw=1)
+                errors.semilogy(steps, np.maximum(abs(learned - truth), LEAST), color=color, lw=1)
             shown.set_ylabel(f"{velocity} [m/s]")
             errors.set_ylabel("error [m/s]")
             show_zero(errors.yaxis)
@@ -63,7 +63,7 @@ def rounds(axes, history, metrics):
     """Training and validation error of the best network of each round of the search."""
     for network, label, color in ((0, "q affine", BLUE), (1, "q a network", TEAL)):
         part = select(history, "q_is_network", network)
-        if not part["round"]:
+        if not part["round"].size:
             continue
         axes.semilogy(part["round"], part["validation_rmse"], "o-", color=color, label=label + ", validation")
         axes.semilogy(part["round"], part["training_rmse"], "o--", color=color, mfc="none", lw=1,
@@ -78,7 +78,7 @@ def rounds(axes, history, metrics):
 
 def search(run, flags, metrics):
     """search.png: the errors of the network and of the black boxes, and of the rounds where the search took several."""
-    history = read_columns(run / "history.csv")
+    history = read_arrays(run / "history.csv")
     several = len(history["round"]) > 1
     figure, axes = plt.subplots(1, 1 + several, figsize=(5.4 + 4.6 * several, 3.4), squeeze=False,
                                 constrained_layout=True)
