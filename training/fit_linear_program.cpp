@@ -246,12 +246,7 @@ int fit_linear_program(int argc, const char* const* argv) {
   const Data data = load_data(flags.run, flags.block, flags.samples);
   if (data.training.gamma.min().item<double>() < 0) throw UsageError(flags.samples.data + ": gamma is negative");
   const double unit = flags.block.max_friction() > 0 ? flags.block.max_friction() : 1;
-  lcp::nn::TraditionalModel model(lcp::nn::TraditionalModelOptions()
-                                      .mass(flags.block.mass)
-                                      .dt(flags.block.dt)
-                                      .gravity(flags.block.gravity)
-                                      .mu(flags.block.mu)
-                                      .force_unit(unit));
+  lcp::nn::TraditionalModel model(options_of<lcp::nn::TraditionalModelOptions>(flags.block).force_unit(unit));
   model->to(flags.run.scalar_type());
   const Tensor contact = solutions(model, data.training), state = states(model, data.training);
   const KnownEntries known = flags.program.known_entries();

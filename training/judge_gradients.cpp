@@ -325,7 +325,7 @@ int judge_gradients(int argc, const char* const* argv) {
   };
   const Tensor ends = of_trainings("ends"), misfits = of_trainings("misfits");
 
-  Table gradients, table, of_ends;
+  Table gradients, table;
   for (const char* name : {"layer", "steps", "point", "parameter", "gradient", "reference", "own_reference"})
     gradients.add(name, {});
   const Tensor values = model.values_at(ends);  // [layers, starts, 4]
@@ -365,17 +365,8 @@ int judge_gradients(int argc, const char* const* argv) {
     for (const auto& entry : rows) numbers.push_back(entry[key].get<double>());
     table.add(key, numbers);
   }
-  const auto index = [&](std::int64_t first, std::int64_t second) {
-    return at::stack(
-        {at::arange(first, at::kDouble).repeat_interleave(second), at::arange(second, at::kDouble).repeat({first})});
-  };
-  const Tensor places = index(layer_count, flags.starts);
-  of_ends.add("layer", entries_of(places[0]));
-  of_ends.add("start", entries_of(places[1]));
-  for (std::size_t i = 0; i < kJudgedParameters.size(); ++i) {
-    of_ends.add(kJudgedParameters[i], entries_of(values.flatten(0, 1).select(-1, static_cast<std::int64_t>(i))));
-  }
-  of_ends.add("misfit", entries_of(misfits.flatten()));
+  TrajectoryTable of_ends("layer", flags.starts, layer_count);
+  of_ends.add_steps("start").add(kJudgedParameters, values.transpose(0, 1)).add("misfit", misfits.t());
 
   const Tensor start_misfits = misfits_at(layers[kReference], starts, judging);
   nlohmann::json best_cube = {{"misfit", number(misfits.flatten()[best.item<std::int64_t>()])}};
@@ -389,7 +380,7 @@ int judge_gradients(int argc, const char* const* argv) {
                                   {"gravity", gravity}};
   out.write_csv("gradients.csv", gradients);
   out.write_csv("layers.csv", table);
-  out.write_csv("ends.csv", of_ends);
+  out.write_csv("ends.csv", of_ends.take());
   if (!flags.run.quiet) std::cout << table_text(rows);
   write_results(out, metrics, {"agreement.png", "ends.png"});
   return 0;

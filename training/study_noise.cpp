@@ -63,22 +63,8 @@ struct Measurement {
 };
 constexpr std::int64_t kQuantiles = 50;  // errors.csv has kQuantiles + 1 rows for each Measurement
 
-// One step with one entry of M or q changed.
-struct SingleEntryChange {
-  std::size_t state;         // index in kSingleEntryStates
-  std::int64_t row, column;  // of the entry in [M q], from 1
-  double change, v_next, gamma;
-  bool sticks;
-};
 constexpr double kChange = 0.1;  // added to the entry or subtracted from it
 constexpr std::array<std::pair<double, double>, 3> kSingleEntryStates = {{{0, 0}, {0, 0.3}, {0.2, -0.5}}};  // v, u
-
-// One step with a biased q, as lcp::solve computes it and as the analysis predicts it; all in m/s.
-struct BiasedStep {
-  double q_1, q_2, v_free;  // v_free: the velocity without friction
-  double v_next, gamma;
-  double v_next_analysis, gamma_analysis;
-};
 
 // The input and the results of the study, in units in which dt = m = mu g = 1: velocities in dt mu g, forces in mu m
 // g. In these units noise of a given size means the same for every block.
@@ -87,8 +73,8 @@ struct Study {
   const PhysicsFlags& block;
   std::vector<State> states;
   std::vector<Measurement> measurements = {};
-  std::vector<SingleEntryChange> single_entries = {};
-  std::vector<BiasedStep> biased_steps = {};
+  Table single_entries = {};  // see change_single_entries
+  Table biased_steps = {};    // see biased_steps
 
   double unit_velocity() const { return block.dt * block.mu * block.gravity; }  // m/s
   double sticking_tolerance() const;                                            // a step sticks where |v_next| is less
@@ -227,10 +213,12 @@ Measurement measure(const Study& study, std::size_t state, std::size_t noise, do
   return result;
 }
 
-// Changes each entry of M and q by +kChange and -kChange in each of kSingleEntryStates.
-std::vector<SingleEntryChange> change_single_entries(const Study& study) {
+// Changes each entry of M and q by +kChange and -kChange in each of kSingleEntryStates. Row and column of the entry in
+// [M q] count from 1; velocities are in m/s.
+Table change_single_entries(const Study& study) {
   const auto dtype = study.run.scalar_type();
-  std::vector<SingleEntryChange> all;
+  const double unit = study.unit_velocity();
+  Table all{{"state", "row", "column", "change", "v_next", "gamma", "sticks"}, {}};
   for (std::size_t k = 0; k < kSingleEntryStates.size(); ++k) {
     const Tensor v = at::full({}, kSingleEntryStates[k].first, dtype),
                  u = at::full({}, kSingleEntryStates[k].second, dtype);
@@ -242,24 +230,26 @@ std::vector<SingleEntryChange> change_single_entries(const Study& study) {
       M_and_q[row][column] += change;
       const Tensor z = solve({M_and_q.slice(-1, 0, 3), M_and_q.select(-1, 3)}, "lemke");
       const double v_next = (v + u + force(z)).item<double>();
-      all.push_back(
-          {k, row + 1, column + 1, change, v_next, z[2].item<double>(), std::abs(v_next) < study.sticking_tolerance()});
+      const bool sticks = std::abs(v_next) < study.sticking_tolerance();
+      all.add_row({static_cast<double>(k), static_cast<double>(row + 1), static_cast<double>(column + 1), change,
+                   v_next * unit, z[2].item<double>() * unit, sticks ? 1. : 0.});
     }
   }
   return all;
 }
 
 // Steps of a resting block with an error in q_1 [Notes, 3.2.1], and of a pushed block whose force enters q_1 and q_2
-// with the weights a_1 and a_2 [Notes, 3.2.2], each with the result that follows by analysis.
-std::vector<BiasedStep> biased_steps(const Study& study) {
+// with the weights a_1 and a_2 [Notes, 3.2.2], each with the result that follows by analysis; v_free is the velocity
+// without friction, and all are in m/s.
+Table biased_steps(const Study& study) {
   const auto dtype = study.run.scalar_type();
-  std::vector<BiasedStep> all;
+  Table all{{"q_1", "q_2", "v_free", "v_next", "gamma", "v_next_analysis", "gamma_analysis"}, {}};
   const auto add = [&](double q_1, double q_2, double free, double v_next, double gamma) {
     const Tensor zero = at::zeros({}, dtype), q = torch::tensor({q_1, q_2, 1.}, dtype);
     const Tensor z = solve({physics::traditional_problem(zero, zero, unit_block()).M, q}, "lemke");
     const double unit = study.unit_velocity();
-    all.push_back({q_1 * unit, q_2 * unit, free * unit, (free + force(z).item<double>()) * unit,
-                   z[2].item<double>() * unit, v_next * unit, gamma * unit});
+    all.add_row({q_1 * unit, q_2 * unit, free * unit, (free + force(z).item<double>()) * unit,
+                 z[2].item<double>() * unit, v_next * unit, gamma * unit});
   };
   for (const double error : {1e-3, 1e-2, 1e-1}) {
     add(-error, 0, 0, error / 2, error / 2);
@@ -293,16 +283,6 @@ std::string percent(double x) { return std::isnan(x) ? "-" : short_number(100 * 
 
 std::string number(double x) { return std::isnan(x) ? "-" : short_number(x); }
 
-NamedValues columns_of(const BiasedStep& step) {
-  return {{"q_1", step.q_1},
-          {"q_2", step.q_2},
-          {"v_free", step.v_free},
-          {"v_next", step.v_next},
-          {"gamma", step.gamma},
-          {"v_next_analysis", step.v_next_analysis},
-          {"gamma_analysis", step.gamma_analysis}};
-}
-
 std::string single_state(const Study& study, std::size_t k) {
   return "v = " + number(kSingleEntryStates[k].first * study.unit_velocity()) +
          " m/s, u = " + number(kSingleEntryStates[k].second * study.block.max_friction()) + " N";
@@ -322,7 +302,7 @@ std::string range(const Study& study, std::size_t state, std::size_t noise, cons
 }
 
 void write_tables(OutputFolder& out, const Study& study) {
-  Table measurements, errors, entries, biases;
+  Table measurements, errors;
   for (const Measurement& x : study.measurements) {
     const auto sigma = [&](bool perturbed) { return perturbed ? x.sigma : 0; };
     const Noise& noise = kNoises[x.noise];
@@ -336,21 +316,10 @@ void write_tables(OutputFolder& out, const Study& study) {
       append(errors, joined(place, {{"probability", p}, {"error_over_sigma", x.errors[k].item<double>()}}));
     }
   }
-  const double unit = study.unit_velocity();
-  for (const SingleEntryChange& x : study.single_entries) {
-    append(entries, {{"state", static_cast<double>(x.state)},
-                     {"row", static_cast<double>(x.row)},
-                     {"column", static_cast<double>(x.column)},
-                     {"change", x.change},
-                     {"v_next", x.v_next * unit},
-                     {"gamma", x.gamma * unit},
-                     {"sticks", x.sticks}});
-  }
-  for (const BiasedStep& step : study.biased_steps) append(biases, columns_of(step));
   out.write_csv("table.csv", measurements);
   out.write_csv("errors.csv", errors);
-  out.write_csv("single_entries.csv", entries);
-  out.write_csv("biases.csv", biases);
+  out.write_csv("single_entries.csv", study.single_entries);
+  out.write_csv("biases.csv", study.biased_steps);
 }
 
 // The content of table.md.
@@ -384,20 +353,20 @@ std::string page_of(const Study& study) {
   }
   page += "\n## One entry changed by " + number(kChange) + "\n\n";
   page += table_head({"step", "entry", "change", "v_next, m/s", "gamma, m/s", "sticks"});
-  for (const SingleEntryChange& x : study.single_entries) {
+  const Table& entries = study.single_entries;
+  for (std::size_t k = 0; k < entries.rows(); ++k) {
+    const auto of = [&](const char* name) { return entries[name][k]; };
     const std::string entry =
-        x.column < 4 ? "M" + std::to_string(x.row) + std::to_string(x.column) : "q" + std::to_string(x.row);
-    page += table_row({single_state(study, x.state), entry, (x.change > 0 ? "+" : "") + number(x.change),
-                       number(x.v_next * study.unit_velocity()), number(x.gamma * study.unit_velocity()),
-                       x.sticks ? "yes" : "**no**"});
+        of("column") < 4 ? "M" + number(of("row")) + number(of("column")) : "q" + number(of("row"));
+    page += table_row({single_state(study, static_cast<std::size_t>(of("state"))), entry,
+                       (of("change") > 0 ? "+" : "") + number(of("change")), number(of("v_next")), number(of("gamma")),
+                       of("sticks") > 0 ? "yes" : "**no**"});
   }
   page += "\n## A bias of q, computed and by analysis, m/s\n\n";
-  std::vector<std::string> titles;
-  for (const auto& column : columns_of({})) titles.push_back(column.first);
-  page += table_head(titles);
-  for (const BiasedStep& step : study.biased_steps) {
+  page += table_head(study.biased_steps.names);
+  for (std::size_t k = 0; k < study.biased_steps.rows(); ++k) {
     std::vector<std::string> fields;
-    for (const auto& column : columns_of(step)) fields.push_back(number(column.second));
+    for (const auto& column : study.biased_steps.columns) fields.push_back(number(column[k]));
     page += table_row(fields);
   }
   return page;
@@ -415,15 +384,19 @@ nlohmann::json metrics_of(const Study& study) {
     closed_form_error = std::max(closed_form_error, x.closed_form_error);
   }
   for (std::size_t k = 0; k < kSingleEntryStates.size(); ++k) {
-    const auto sticking = std::count_if(study.single_entries.begin(), study.single_entries.end(),
-                                        [&](const SingleEntryChange& x) { return x.state == k && x.sticks; });
+    std::int64_t sticking = 0;
+    for (std::size_t i = 0; i < study.single_entries.rows(); ++i) {
+      sticking += study.single_entries["state"][i] == static_cast<double>(k) && study.single_entries["sticks"][i] > 0;
+    }
     entries.push_back({{"v", kSingleEntryStates[k].first * study.unit_velocity()},
                        {"u", kSingleEntryStates[k].second * study.block.max_friction()},
-                       {"changes", study.single_entries.size() / kSingleEntryStates.size()},
+                       {"changes", study.single_entries.rows() / kSingleEntryStates.size()},
                        {"sticking", sticking}});
   }
-  for (const BiasedStep& x : study.biased_steps) {
-    bias_error = std::max({bias_error, std::abs(x.v_next - x.v_next_analysis), std::abs(x.gamma - x.gamma_analysis)});
+  const Table& biases = study.biased_steps;
+  for (std::size_t k = 0; k < biases.rows(); ++k) {
+    bias_error = std::max({bias_error, std::abs(biases["v_next"][k] - biases["v_next_analysis"][k]),
+                           std::abs(biases["gamma"][k] - biases["gamma_analysis"][k])});
   }
   return {{"sticking_fraction", std::move(fractions)},
           {"single_entries", std::move(entries)},

@@ -18,7 +18,7 @@
 #include "lcp/physics/sliding_block.h"
 #include "run/program.h"
 #include "sliding_block/evaluation.h"
-#include "sliding_block/trajectories.h"
+#include "sliding_block/samples.h"
 
 namespace {
 

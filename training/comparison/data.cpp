@@ -6,7 +6,7 @@
 #include "comparison/comparison.h"
 #include "run/columns.h"
 #include "sliding_block/evaluation.h"
-#include "sliding_block/trajectories.h"
+#include "sliding_block/samples.h"
 
 namespace lcp::training {
 namespace {

@@ -19,11 +19,8 @@ using torch::Tensor;
 nn::DirectModel make_model(const RunFlags& run, const PhysicsFlags& block, const Samples& samples,
                            const StartFlags& start, const FromMotionOptions& options) {
   const auto scale = [](const Tensor& x) { return std::max(rmse(x), 1e-12); };
-  auto model_options = nn::DirectModelOptions()
-                           .mass(block.mass)
-                           .dt(block.dt)
+  auto model_options = options_of<nn::DirectModelOptions>(block)
                            .mu(NAN)
-                           .gravity(block.gravity)
                            .forces(nn::DirectForces::kSlack)
                            .bias(options.bias)
                            .hidden(options.hidden);

@@ -96,10 +96,6 @@ const Fit kFits[] = {
     {"f", "Nonnegativity before the relu prevents both", kFictitious, kSlack, kConstantG, kRelu, plain(0.01, 1)},
 };
 
-nn::DirectModelOptions options(const PhysicsFlags& block, nn::DirectForces forces) {
-  return nn::DirectModelOptions().mass(block.mass).dt(block.dt).mu(block.mu).gravity(block.gravity).forces(forces);
-}
-
 // [f|G] of the block in the order of `features`: [2, 9].
 Tensor truth(const PhysicsFlags& block, nn::DirectForces forces) {
   const bool slack = forces == kSlack;
@@ -206,7 +202,7 @@ std::string loss_of(const Fit& fit) {
 
 nlohmann::json measure(const Fit& fit, const Data& data, const TrainingFlags& flags, const PhysicsFlags& block,
                        at::Generator generator) {
-  const nn::DirectModelOptions model_options = options(block, fit.forces);
+  const nn::DirectModelOptions model_options = options_of<nn::DirectModelOptions>(block).forces(fit.forces);
   const Samples &training = data.training, &heldout = data.heldout;
   const Tensor p = model_options.forces_of(training.lambda);
   const Tensor X = fit.learned.of(features(training.v, training.u, p));

@@ -212,11 +212,7 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
   const Samples training = data.training.to(flags.run.scalar_type());
   const Samples heldout = data.heldout.to(flags.run.scalar_type());
   const auto scale = [](const Tensor& x) { return std::max(rmse(x), 1e-12); };
-  auto options = nn::DirectModelOptions()
-                     .mass(flags.block.mass)
-                     .dt(flags.block.dt)
-                     .mu(flags.block.mu)
-                     .gravity(flags.block.gravity)
+  auto options = options_of<nn::DirectModelOptions>(flags.block)
                      .forces(kind)
                      .bias(!flags.no_bias)
                      .hidden(flags.hidden())

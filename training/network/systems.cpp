@@ -10,7 +10,7 @@
 #include "lcp/physics/planar_block.h"
 #include "lcp/physics/sliding_block.h"
 #include "lcp/solve.h"
-#include "sliding_block/trajectories.h"
+#include "sliding_block/samples.h"
 
 namespace lcp::training {
 namespace {

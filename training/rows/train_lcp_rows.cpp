@@ -26,11 +26,7 @@ nn::TraditionalModel make_model(const RowFlags& flags) {
   for (const auto& known : kBases) {
     if (flags.basis == known.name) basis = known.basis;
   }
-  nn::TraditionalModel model(nn::TraditionalModelOptions()
-                                 .mass(flags.block.mass)
-                                 .dt(flags.block.dt)
-                                 .gravity(flags.block.gravity)
-                                 .mu(flags.block.mu)
+  nn::TraditionalModel model(options_of<nn::TraditionalModelOptions>(flags.block)
                                  .force_unit(flags.block.max_friction())
                                  .parameters(flags.parameters)
                                  .monotone(flags.monotone())

@@ -6,7 +6,7 @@
 #include "run/random.h"
 #include "simulation/infeasible_formulation.h"
 #include "simulation/system.h"
-#include "sliding_block/trajectories.h"
+#include "sliding_block/samples.h"
 
 namespace lcp::training {
 namespace {

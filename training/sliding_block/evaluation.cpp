@@ -11,7 +11,7 @@
 #include <string>
 
 #include "run/program.h"
-#include "sliding_block/trajectories.h"
+#include "sliding_block/samples.h"
 
 namespace lcp::training {
 namespace {

@@ -7,7 +7,6 @@
 #include <iostream>
 
 #include "run/program.h"
-#include "sliding_block/trajectories.h"
 
 namespace lcp::training {
 namespace {
@@ -187,6 +186,20 @@ Data read(const std::string& file, const PhysicsFlags& block, const SampleFlags&
 }
 
 }  // namespace
+
+physics::SlidingBlock sliding_block(const PhysicsFlags& flags) {
+  return physics::SlidingBlock::of(flags.mass, flags.dt, flags.mu, flags.gravity);
+}
+
+Tensor random_forces(std::int64_t steps, std::int64_t trajectories, const PhysicsFlags& flags,
+                     at::Generator generator) {
+  return torch::randn({steps, trajectories}, std::move(generator), torch::kDouble) * 1.5 * flags.max_friction();
+}
+
+Tensor random_speeds(std::int64_t trajectories, const PhysicsFlags& flags, at::Generator generator) {
+  const double one_step = flags.dt * flags.mu * flags.gravity;
+  return torch::randn({trajectories}, std::move(generator), torch::kDouble) * (one_step > 0 ? 3 * one_step : 1);
+}
 
 Samples Samples::at(const Tensor& rows) const {
   const auto chosen = [&](const Tensor& x) { return if_defined(x, [&](const Tensor& y) { return y.index({rows}); }); };

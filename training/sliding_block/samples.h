@@ -1,4 +1,4 @@
-// The steps of a sliding block that programs learn from, simulated or read from a file.
+// A sliding block, and its steps that programs learn from, simulated or read from a file.
 #pragma once
 
 #include <torch/types.h>
@@ -7,10 +7,28 @@
 #include <string>
 #include <vector>
 
+#include "lcp/physics/sliding_block.h"
 #include "run/columns.h"
 #include "run/command_line.h"
 
 namespace lcp::training {
+
+/// The block of the flags, for both float32 and float64.
+physics::SlidingBlock sliding_block(const PhysicsFlags& flags);
+
+/// The options of a model of the block.
+template <class Options>
+Options options_of(const PhysicsFlags& block) {
+  return Options().mass(block.mass).dt(block.dt).mu(block.mu).gravity(block.gravity);
+}
+
+/// Forces [steps, trajectories], N, normal with standard deviation 1.5 mu m g, float64: a block under them sticks in
+/// about four steps of ten.
+torch::Tensor random_forces(std::int64_t steps, std::int64_t trajectories, const PhysicsFlags& flags,
+                            at::Generator generator);
+
+/// Initial velocities [trajectories], m/s, float64, which friction stops within a few steps.
+torch::Tensor random_speeds(std::int64_t trajectories, const PhysicsFlags& flags, at::Generator generator);
 
 /// Steps of a block, one in each row, float64 unless converted.
 struct Samples {
