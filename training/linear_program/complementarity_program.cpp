@@ -16,6 +16,12 @@ Tensor unknowns(const Tensor& rows) {
   return at::cat({rows.slice(1, 0, n).flatten(), rows.slice(1, n).flatten()});
 }
 
+// The places of row i, [M_i|W_i], among the unknowns of a program.
+Tensor places_of_row(const LinearProgram& program, std::int64_t n, std::int64_t i) {
+  const std::int64_t k = program.cost.size(0) / n - n;
+  return at::cat({at::arange(i * n, (i + 1) * n), at::arange(n * n + i * k, n * n + (i + 1) * k)});
+}
+
 // The Kronecker product I x a' for the a of each sample: [samples, n, n size(a)].
 Tensor row_by_row(const Tensor& a, std::int64_t n) {
   return (at::eye(n, a.options()).unsqueeze(-1) * a.unsqueeze(1).unsqueeze(1)).flatten(2);
@@ -45,10 +51,8 @@ LinearProgram complementarity_program(const Tensor& lambda, const Tensor& d, con
 }
 
 LinearProgram row_program(const LinearProgram& program, std::int64_t n, std::int64_t i) {
-  const std::int64_t k = program.cost.size(0) / n - n;
-  const auto of_row = [&](const Tensor& x) {
-    return at::cat({x.slice(-1, i * n, (i + 1) * n), x.slice(-1, n * n + i * k, n * n + (i + 1) * k)}, -1);
-  };
+  const Tensor places = places_of_row(program, n, i);
+  const auto of_row = [&](const Tensor& x) { return x.index_select(-1, places); };
   return {of_row(program.cost), of_row(program.constraints.slice(0, i, std::nullopt, n)),
           program.bound.slice(0, i, std::nullopt, n), of_row(program.lower), of_row(program.upper)};
 }
@@ -72,12 +76,9 @@ LinearProgram monotone_program(const LinearProgram& program) {
 }
 
 LinearProgram with_row_first(const LinearProgram& program, std::int64_t n, std::int64_t i) {
-  const std::int64_t k = program.cost.size(0) / n - n;
-  std::vector<Tensor> order = {at::arange(i * n, (i + 1) * n), at::arange(n * n + i * k, n * n + (i + 1) * k)};
+  std::vector<Tensor> order = {places_of_row(program, n, i)};
   for (std::int64_t j = 0; j < n; ++j) {
-    if (j == i) continue;
-    order.push_back(at::arange(j * n, (j + 1) * n));
-    order.push_back(at::arange(n * n + j * k, n * n + (j + 1) * k));
+    if (j != i) order.push_back(places_of_row(program, n, j));
   }
   const Tensor columns = at::cat(order);
   const auto ordered = [&](const Tensor& x) { return x.index_select(-1, columns); };

@@ -35,15 +35,13 @@ bool is_known_program(const json& program) {
   return std::any_of(kPrograms.begin(), kPrograms.end(), [&](const char* known) { return program == known; });
 }
 
-bool is_real_folder(const fs::path& path) {
+// The type of what is at the path, without following a symbolic link.
+fs::file_type type_of(const fs::path& path) {
   std::error_code none;
-  return fs::symlink_status(path, none).type() == fs::file_type::directory;
+  return fs::symlink_status(path, none).type();
 }
-
-bool is_real_file(const fs::path& path) {
-  std::error_code none;
-  return fs::symlink_status(path, none).type() == fs::file_type::regular;
-}
+bool is_real_folder(const fs::path& path) { return type_of(path) == fs::file_type::directory; }
+bool is_real_file(const fs::path& path) { return type_of(path) == fs::file_type::regular; }
 
 bool is_run_folder(const std::string& name) { return name.ends_with('/'); }
 
@@ -59,8 +57,7 @@ bool is_reached_without_links(const fs::path& folder, const std::string& name) {
   fs::path path = folder;
   for (const fs::path& part : fs::path(name).parent_path()) {
     path /= part;
-    std::error_code none;
-    const fs::file_type type = fs::symlink_status(path, none).type();
+    const fs::file_type type = type_of(path);
     if (type != fs::file_type::directory && type != fs::file_type::not_found) return false;
   }
   return true;
@@ -262,8 +259,7 @@ void OutputFolder::write(const std::string& name, const std::string& content) {
   if (!is_reached_without_links(path(), name)) {
     throw UsageError("cannot write " + file.string() + ": a folder on the way is a symbolic link or a file");
   }
-  std::error_code none;
-  const fs::file_type present = fs::symlink_status(file, none).type();
+  const fs::file_type present = type_of(file);
   if (present == fs::file_type::directory) throw UsageError("cannot write " + file.string() + ": it is a folder");
   if (present != fs::file_type::not_found && !run_.overwrite) {
     const auto listed = files_.find(name);
