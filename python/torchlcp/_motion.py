@@ -232,8 +232,8 @@ def fit_motion(
     The misfit is the mean over the steps of |position error| / position_unit + 2 sin(angle / 2) / rotation_unit. Lengths
     count, not their squares, so that a body that falls onto another face counts for no more than its error.
 
-    The intervals are the larger of what other recordings would change at the minimum and, from 32 recordings on, of the
-    scatter of fits to each eighth of them; the bias of the time steps, by a fit with steps of half the length, is added. They
+    The intervals are the larger of what other recordings would change at the minimum and, from 16 recordings on, of the
+    scatter of fits to four to eight parts of them; the bias of the time steps, by a fit with steps of half the length, is added. They
     know nothing of what the model leaves out. An end is infinite where the recordings do not see the value: motion under
     gravity and friction does not tell the mass, only inertia over mass.
 

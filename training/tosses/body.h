@@ -28,7 +28,7 @@ struct BodyForm {
   torch::Tensor centers_, radii_;  // undefined for a cube
 };
 
-/// The names of a body file.
+/// What a body file describes.
 struct TossedBody {
   physics::RigidScene scene;  ///< the body, of 1 kg, on level ground; dt and gravity are not those of the file
   BodyForm form;

@@ -295,7 +295,7 @@ MotionEstimate estimate_motion(const MotionModel& model, const MotionWindows& wi
                                const FitMotionOptions& options,
                                const std::function<void(std::int64_t, std::int64_t)>& progress) {
   constexpr double kAway = 0.2;
-  constexpr std::int64_t kOfEach = 2, kParts = 8, kFewest = 4;
+  constexpr std::int64_t kOfEach = 2, kMostParts = 8, kFewestParts = 4, kFewestOfPart = 4;
   check(options);
   const c10::NoGradGuard no_grad;
   const std::int64_t count = windows.recordings();
@@ -314,9 +314,10 @@ MotionEstimate estimate_motion(const MotionModel& model, const MotionWindows& wi
     const Tensor recording = at::arange(some.count() / kOfEach).repeat_interleave(kOfEach);
     return least_lengths(residuals, from, errors, recording, {.tasks = options.tasks});
   };
-  const bool has_parts = count >= kParts * kFewest;
+  const std::int64_t possible = std::min(kMostParts, count / kFewestOfPart);
+  const std::int64_t parts = possible >= kFewestParts ? possible : 0;
   const auto tell = [&](std::int64_t fits) {
-    if (progress) progress(fits, has_parts ? kParts + 2 : 2);
+    if (progress) progress(fits, parts + 2);
   };
   const std::int64_t own = options.start_deviations ? 12 * all.start.position.size(1) : 0;
   const LeastLengths found = fit(model, start, all, at::zeros({all.count(), own}, at::kDouble));
@@ -327,23 +328,23 @@ MotionEstimate estimate_motion(const MotionModel& model, const MotionWindows& wi
   tell(2);
   const double factor = half_width_95(count, start.size(0));
   Tensor half = factor * found.std, covariance = factor * factor * found.covariance;
-  if (has_parts) {
+  if (parts > 0) {
     const auto random = generator(options.seed, Stream::kWindows, options.iterations + 2);
-    const Tensor away = kAway * at::randn({kParts, found.theta.size(0)}, random, at::kDouble);
+    const Tensor away = kAway * at::randn({parts, found.theta.size(0)}, random, at::kDouble);
     std::vector<Tensor> fitted;
-    for (std::int64_t part = 0; part < kParts; ++part) {
-      const Tensor recordings = at::arange(part, count, kParts).unsqueeze(1);
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const Tensor recordings = at::arange(part, count, parts).unsqueeze(1);
       const Tensor rows = (kOfEach * recordings + at::arange(kOfEach)).flatten();
       const Tensor errors = found.own.index_select(0, rows);
       fitted.push_back(fit(model, found.theta + away[part], all.at(rows), errors).theta);
       tell(part + 3);
     }
-    const double scatter_factor = student_95(kParts - 1) / std::sqrt(static_cast<double>(kParts));
+    const double scatter_factor = student_95(parts - 1) / std::sqrt(static_cast<double>(parts));
     const Tensor scatter = at::stack(fitted);
     half = at::maximum(half, scatter_factor * scatter.std(0));
     // The larger of both in each direction of a matrix's numbers, up to a factor of sqrt(2).
     const Tensor apart = scatter_factor * (scatter - scatter.mean(0));
-    covariance = covariance + apart.t().matmul(apart) / static_cast<double>(kParts - 1);
+    covariance = covariance + apart.t().matmul(apart) / static_cast<double>(parts - 1);
   }
   half = half + kBiasSafety * bias.abs();
   const auto sums = generator(options.seed, Stream::kWindows, options.iterations + 3);

@@ -88,10 +88,11 @@ LCP_API MotionPieces windows_of_iteration(const MotionWindows& windows, const at
                                           const FitMotionOptions& options, std::int64_t iteration);
 
 /// Moves the numbers to where the misfit of two fixed windows of each recording is least, and estimates the values.
-/// Their standard deviations are the larger of those of least_lengths and, from 32 recordings on, of the scatter of
-/// fits to each eighth of the recordings, which begin a little elsewhere: the misfit has many local minima, in which a
-/// few recordings more or less end differently. The bias of the time steps, by a fit with half of them, is added to
-/// both sides, as in lcp/identification/interval.h.
+/// Their standard deviations are the larger of those of least_lengths and, from 16 recordings on, of the scatter of
+/// fits to four to eight parts of the recordings, which begin a little elsewhere: the misfit has many local minima, in
+/// which a few recordings more or less end differently. The bias of the time steps, by a fit with half of them, is
+/// added to both sides, as in lcp/identification/interval.h. Values that can change together without an effect on any
+/// window, such as a mass and its moments of inertia, are found by exact derivatives, and count as not seen.
 ///   start: [p]. options: without velocity_age, windows begin with the recorded velocities, whatever the steps.
 ///   progress: of the fits that are complete and of all.
 LCP_API MotionEstimate estimate_motion(const MotionModel& model, const MotionWindows& windows, const at::Tensor& start,
