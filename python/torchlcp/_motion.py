@@ -233,9 +233,9 @@ def fit_motion(
     count, not their squares, so that a body that falls onto another face counts for no more than its error.
 
     The intervals are the larger of what other recordings would change at the minimum and, from 16 recordings on, of the
-    scatter of fits to four to eight parts of them; the bias of the time steps, by a fit with steps of half the length, is added. They
-    know nothing of what the model leaves out. An end is infinite where the recordings do not see the value: motion under
-    gravity and friction does not tell the mass, only inertia over mass.
+    scatter of fits to four to eight parts of them; the bias of the time steps, by a fit with steps of half the length, is
+    added. They know nothing of what the model leaves out. An end is infinite where the recordings do not see the value: motion
+    under gravity and friction does not tell the mass, only inertia over mass.
 
         scene = RigidScene([RigidBody.box(1.0, (0.1, 0.1, 0.1))], [Plane.inclined()], dt=1 / 148, mu=0.3, restitution=0.2)
         fit = fit_motion(scene, recordings, ["mu", "restitution", "bodies[0].moments"])
