@@ -4,10 +4,10 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <unsupported/Eigen/SpecialFunctions>
 
 #include "lcp/identification/uncertainty.h"
 
@@ -76,22 +76,23 @@ Interval interval(const LeastSquares& coarse, const LeastSquares& fine, const Te
   return result;
 }
 
-double student_95(std::int64_t degrees_of_freedom) {
-  constexpr std::array kFew = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306};
-  if (degrees_of_freedom < 1) return std::numeric_limits<double>::infinity();
-  if (degrees_of_freedom <= static_cast<std::int64_t>(kFew.size())) {
-    return kFew[static_cast<std::size_t>(degrees_of_freedom) - 1];
+// The probability of (-t, t) is the regularised incomplete beta function I_x(1 / 2, nu / 2) of x = t^2 / (nu + t^2).
+//   [AS] Abramowitz, Stegun: Handbook of Mathematical Functions, 26.7.1 and 26.5.27.
+double student_95(double degrees_of_freedom) {
+  const double nu = degrees_of_freedom;
+  if (!(nu >= 1)) return std::numeric_limits<double>::infinity();
+  double low = 1, high = 13;  // the quantiles of a normal distribution and of nu = 1, 1.96 and 12.71, are between
+  for (double t = (low + high) / 2; low < t && t < high; t = (low + high) / 2) {
+    (Eigen::numext::betainc(0.5, nu / 2, t * t / (nu + t * t)) < 0.95 ? low : high) = t;
   }
-  // The first terms of its series about the normal distribution.
-  constexpr double z = 1.959964;
-  const auto n = static_cast<double>(degrees_of_freedom);
-  return z + (z * z * z + z) / (4 * n) + (5 * std::pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * n * n);
+  return high;
 }
 
 double half_width_95(std::int64_t groups, std::int64_t parameters) {
   const std::int64_t left = groups - parameters;
   if (left < 1) return std::numeric_limits<double>::infinity();
-  return student_95(left) * std::sqrt(static_cast<double>(groups) / static_cast<double>(left));
+  const auto degrees = static_cast<double>(left);
+  return student_95(degrees) * std::sqrt(static_cast<double>(groups) / degrees);
 }
 
 }  // namespace lcp::identification

@@ -165,8 +165,12 @@ TEST(ExplainsTest, NamesMistakes) {
 // From the tables of Student's distribution.
 TEST(StudentTest, QuantilesOfStudent) {
   EXPECT_TRUE(std::isinf(student_95(0)));
-  for (const auto& [freedom, quantile] : {std::pair(1, 12.706), {2, 4.303}, {7, 2.365}, {30, 2.042}, {1000, 1.962}}) {
-    EXPECT_NEAR(student_95(freedom), quantile, 5e-4 * quantile) << freedom;
+  for (const auto& [freedom, quantile] : {std::pair(1., 12.706204736432095),
+                                          {2., 4.302652729696142},
+                                          {5., 2.5705818366147395},
+                                          {30., 2.0422724563012373},
+                                          {1e5, 1.959963984540054 + 2.3722e-5}}) {
+    EXPECT_NEAR(student_95(freedom), quantile, 1e-8) << freedom;
   }
 }
 

@@ -255,7 +255,7 @@ Confidence confidence(const TrackProblem& problem, const identification::LeastSq
   result.std = identification::uncertainty(fit.jacobian, result.noise).std;
   result.quantile = at::full_like(fit.objective, kNormalQuantile);
   for (std::int64_t b = 0; b < result.quantile.size(0) && !known; ++b) {
-    result.quantile[b] = student_quantile(freedom[b].item<double>());
+    result.quantile[b] = identification::student_95(freedom[b].item<double>());
   }
   return result;
 }

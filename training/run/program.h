@@ -16,7 +16,6 @@
 #include "run/python.h"
 #include "run/random.h"
 #include "run/results.h"
-#include "run/student.h"
 #include "run/sweep.h"
 #include "run/tasks.h"
 #include "run/text.h"

@@ -339,7 +339,7 @@ MotionEstimate estimate_motion(const MotionModel& model, const MotionWindows& wi
       fitted.push_back(fit(model, found.theta + away[part], all.at(rows), errors).theta);
       tell(part + 3);
     }
-    const double scatter_factor = student_95(parts - 1) / std::sqrt(static_cast<double>(parts));
+    const double scatter_factor = student_95(static_cast<double>(parts - 1)) / std::sqrt(static_cast<double>(parts));
     const Tensor scatter = at::stack(fitted);
     half = at::maximum(half, scatter_factor * scatter.std(0));
     // The larger of both in each direction of a matrix's numbers, up to a factor of sqrt(2).

@@ -48,8 +48,8 @@ LCP_API at::Tensor explains(const at::Tensor& residuals, const at::Tensor& noise
 inline constexpr double kBiasSafety = 1.25;
 
 /// How many standard deviations an interval of 95 % reaches to each side, where these are estimated with so many
-/// degrees of freedom: the quantile .975 of Student's distribution, infinity without any.
-LCP_API double student_95(std::int64_t degrees_of_freedom);
+/// degrees of freedom: the quantile .975 of Student's distribution, to nine digits up to 1e6; infinity below 1.
+LCP_API double student_95(double degrees_of_freedom);
 
 /// The same for the standard deviations of `parameters` least-squares estimates from the squared slopes of independent
 /// groups of samples, whose squares are too small by the factor (n - p) / n where there are few groups.
