@@ -597,7 +597,9 @@ def test_mistakes_are_named():
     assert error("block", 0, torch.ones(5).double()) == "parameters must be [..., 7]; got [5]"
     assert error("block", old=" dt=0.01", new="") == "the step has no dt"
     assert error("block", old="dt=0.01", new="dt=fast") == "the dt of a step must be a number; got fast"
-    assert error("cube, exact_cone", 12, tensor([0.0, 0])) == "position must be [..., 3 b] with mass's b = 1; got [2]"
+    assert error("cube, exact_cone", STATE.start, tensor([0.0, 0])) == "position must be [..., 3 f]; got [2]"
+    assert error("cube, exact_cone", FORCES, torch.zeros(3, 7).double()) == (
+        "a scene with these bodies and joints must have 6 numbers of u; got 7")
     assert error("cube, exact_cone", 0, torch.ones(1)) == "inertia must have mass's dtype, Float; got Double"
     pairs = "pairs=0,0,-1,0"
     for new, message in (
@@ -605,7 +607,7 @@ def test_mistakes_are_named():
             ("pairs=1,0,-1,0", "pair 0 names body 1 of 1"), ("pairs=0,8,-1,0", "pair 0 names ball 8 of 8"),
             ("pairs=0,0,-1,9", "pair 0 names ball 8 of 8"),
             ("pairs=0,0,-1,1", "pair 0 must be of a body and another one, or a fixed plane"),
-            ("pairs=0,0,-1,0,0,0,-1,0", "pairs must have four numbers for each of mu's c = 8 contacts; got 36")):
+            ("pairs=0,0,-1,0,0,0,-1,0", "pairs and limits must be as many as mu's c = 8 contacts; got 9")):
         assert error("cube, exact_cone", old=pairs, new=new) == message
     assert error("cube, polyhedral", old="directions=5", new="directions=2") == "directions must be from 3 to 1000; got 2"
     assert error("cube, polyhedral", old="directions=5", new=f"directions={2**32 + 4}") == (
@@ -637,7 +639,7 @@ def test_mistakes_are_named():
     step, path = text(rollout), run(rollout)
     assert error_of(lambda: lcp._rollout(step, rollout.x, 8)) == "saved must be 56 or 0; got 8"
     assert error_of(lambda: lcp._rollout(step, rollout.x[:-1], 0)) == "x must have 30 tensors; got 29"
-    assert error_of(lambda: lcp._rollout_adjoint(step, rollout.x, path, path[:4], 1)) == "g must have 5 tensors; got 4"
+    assert error_of(lambda: lcp._rollout_adjoint(step, rollout.x, path, path[:4], 1)) == "g must have 7 tensors; got 4"
     assert "ties must be" in error_of(lambda: lcp._rollout_adjoint(text(rollout, "both"), rollout.x, path, path[:5], 1))
 
 

@@ -371,5 +371,6 @@ def test_metadata():
     version, _, local = package["Version"].partition("+")
     assert version == torchlcp.__version__ and local in ("", f"torch{minor}")
     assert package["License-Expression"] == "BSD-3-Clause"
-    assert package.get_all("Requires-Dist") == [f"torch=={minor}.*"]
+    required = [x for x in package.get_all("Requires-Dist") or [] if "extra" not in x]
+    assert required == [f"torch=={minor}.*"] and package.get_all("Provides-Extra") == ["robots"]
     assert pathlib.Path(torchlcp.__file__).with_name("py.typed").exists()
