@@ -640,7 +640,7 @@ def test_mistakes_are_named():
     assert error_of(lambda: lcp._rollout(step, rollout.x, 8)) == "saved must be 56 or 0; got 8"
     assert error_of(lambda: lcp._rollout(step, rollout.x[:-1], 0)) == "x must have 30 tensors; got 29"
     assert error_of(lambda: lcp._rollout_adjoint(step, rollout.x, path, path[:4], 1)) == "g must have 7 tensors; got 4"
-    assert "ties must be" in error_of(lambda: lcp._rollout_adjoint(text(rollout, "both"), rollout.x, path, path[:5], 1))
+    assert "ties must be" in error_of(lambda: lcp._rollout_adjoint(text(rollout, "both"), rollout.x, path, path[:7], 1))
 
 
 def test_mistakes_in_a_scene_are_named():
