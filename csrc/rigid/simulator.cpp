@@ -305,7 +305,7 @@ bool Simulator::find(const Numbers& read) {
     if (skips_far_ && !pair.is_limit()) {
       meeting.b = closing_of(Approach<double>{meeting.contact.gap, 0, 0, 0, 0, false}, scene_);
       meeting.is_far = meeting.b > fastest(k);
-      meeting.waits = false;
+      meeting.has_tangents = meeting.waits = false;
       meeting.choice = kNotChosen;
       if (meeting.is_far) continue;
     }
@@ -601,9 +601,13 @@ void Simulator::pose_problem(const Numbers& read) {
   }
 }
 
-// The rows of J of a pair.
+// The rows of J of a pair, which counts as far no longer.
 const Row<double>* Simulator::rows(int k) {
   Meeting& meeting = meetings_[k];
+  if (meeting.is_far) {
+    meeting.rows[2] = row_of(scene_.pairs[k], meeting.contact, meeting.contact.normal, places_);
+    meeting.is_far = false;
+  }
   if (!meeting.has_tangents && !scene_.pairs[k].is_limit()) {
     const Matrix<double> frame = frame_of(meeting.contact.normal);
     for (std::size_t i = 0; i < 2; ++i) meeting.rows[i] = row_of(scene_.pairs[k], meeting.contact, frame[i], places_);
@@ -622,10 +626,8 @@ bool Simulator::choose(const Numbers& read, const Velocities<double>& nu, double
   double largest = 0;
   if (skips_far_) set_speeds(nu);
   for (int k = 0; k < scene_.contacts(); ++k) {
-    Meeting& meeting = meetings_[k];
-    if (!meeting.is_far || meeting.b > fastest(k)) continue;
-    meeting.is_far = meeting.has_tangents = false;
-    meeting.rows[2] = row_of(scene_.pairs[k], meeting.contact, meeting.contact.normal, places_);
+    const Meeting& meeting = meetings_[k];
+    if (meeting.is_far && meeting.b <= fastest(k)) rows(k);
   }
   for (int k = 0; k < scene_.contacts() && slack != 0; ++k) {
     if (meetings_[k].is_far) continue;

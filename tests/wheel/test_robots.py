@@ -149,6 +149,24 @@ def test_all_derivatives_are_those_of_differences():
     assert tangent.item() == pytest.approx(sum((g * d).sum() for g, d in zip(gradients, along)).item(), rel=1e-9)
 
 
+def test_a_contact_that_another_one_closes_has_a_derivative():
+    """A rod falls on one end, which speeds up the other one: without contacts that would not reach the ground."""
+    robot = block_on(
+        0.0, mass=[1.0], inertia=[torch.diag(numbers(0.01, 1 / 12, 1 / 12))], dt=0.01, balls=[2], radii=[0.0] * 2,
+        centers=[[-0.5, 0, 0], [0.5, 0, 0]], contacts=[RobotContact(0, 0), RobotContact(1, 0)], mu=[0.3] * 2, gravity=[0.0, 0, 0])
+    tilt, v = -0.0125, numbers(0.5, 0.1, -1, 0, 0, 0)
+    q = numbers(0, 0, 0.00625, math.cos(tilt / 2), 0, math.sin(tilt / 2), 0)
+    end = lambda q: robot.simulate((q, v), rows=1, **SENSITIVE)
+    gamma = end(q).gamma.view(2, 3)
+    assert (gamma[:, 2] > 0).all() and 0.01 * 1 < 0.0125  # both touch, though the second end is farther than v dt
+    leaf = q.clone().requires_grad_()
+    weights = normal(6, seed=3)
+    (gradient,) = torch.autograd.grad(end(leaf).qvel_next[0] @ weights, leaf)
+    for e in 1e-7 * torch.eye(7).double():
+        difference = (end(q + e).qvel_next[0] - end(q - e).qvel_next[0]) @ weights / 2e-7
+        assert (gradient @ e).item() * 1e7 == pytest.approx(difference.item(), rel=1e-5, abs=1e-5)
+
+
 def test_linearize_is_the_derivative_in_the_tangent_space():
     robot = touching()
     q, v, u = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4), numbers(0.3, -0.2)
