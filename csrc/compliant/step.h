@@ -59,7 +59,7 @@ struct Problem {
   Contact<T> contacts[kMostContacts];
 };
 
-/// Where a body touches the ground, or would.
+/// A point where a body touches the ground, or would.
 template <class T>
 struct Point {
   Matrix<T> J;

@@ -46,23 +46,18 @@ std::vector<Piece> coordinates_of(JointKind kind) {
   return {{kCoordinate, 1}};
 }
 
-std::vector<Piece> velocities_of(JointKind kind) {
-  switch (kind) {
-    case JointKind::kFree:
-      return {{kVelocity, 3}, {kAngularVelocity, 3}};
-    case JointKind::kBall:
-      return {{kAngularVelocity, 3}};
-    case JointKind::kSlide:
-    case JointKind::kHinge:
-      break;
-  }
-  return {{kSpeed, 1}};
-}
-
 // Of the tangent space of coordinates_of.
 std::vector<Piece> turns_of(JointKind kind) {
   std::vector<Piece> all = coordinates_of(kind);
   for (Piece& piece : all) piece.count = piece.part == kOrientation ? 3 : piece.count;
+  return all;
+}
+
+std::vector<Piece> velocities_of(JointKind kind) {
+  std::vector<Piece> all = turns_of(kind);
+  for (Piece& piece : all) {
+    piece.part = piece.part == kPosition ? kVelocity : piece.part == kOrientation ? kAngularVelocity : kSpeed;
+  }
   return all;
 }
 

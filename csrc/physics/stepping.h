@@ -127,7 +127,7 @@ struct Inputs {
   /// fit.
   Inputs(const at::Tensor& given, const at::Tensor& gains, std::initializer_list<Part> parts);
 
-  /// What acts in a step that begins with this state, [batch..., ...] each.
+  /// The inputs of a step that begins with this state, [batch..., ...] each.
   at::Tensor at(std::int64_t step, const Tensors& state) const;
 
   /// The feedback as lcp::_rollout takes it, of a state with `size` numbers. K does not read those behind its own.

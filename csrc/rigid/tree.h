@@ -35,7 +35,7 @@ struct Screw {
   bool turns;
 };
 
-/// Where bodies are.
+/// The places of bodies.
 template <class T>
 struct Places {
   std::vector<Vector<T>> positions;  ///< of the origin of each body
@@ -118,7 +118,7 @@ void place(const Scene& scene, Reader& read, Places<T>& to) {
   }
 }
 
-/// How a body moves: at its origin.
+/// The motion of a body, at its origin.
 template <class T>
 struct Motion {
   Vector<T> turning, velocity;             ///< rad/s, m/s
@@ -203,7 +203,7 @@ struct Wrench {
   Vector<T> force, torque;
 };
 
-/// What accelerates a body so, with gravity; the inertia and the centre of mass are in the axes of the body.
+/// The wrench that accelerates a body so, with gravity; the inertia and the centre of mass are in the axes of the body.
 template <class T>
 Wrench<T> wrench_of(const Motion<T>& motion, const Matrix<T>& rotation, const T& mass, const Vector<T>& center,
                     const Matrix<T>& inertia, const Vector<T>& gravity) {

@@ -52,7 +52,7 @@ Steps random_steps(std::int64_t b, double dt, Stabilization level) {
           mass};
 }
 
-// Where the mass is dropped or thrown in the simulations of [Notes, 2.7]: at (0, 1) with (3, 0).
+// The start of the mass, which is dropped or thrown, in the simulations of [Notes, 2.7]: at (0, 1) with (3, 0).
 PointMassState thrown() { return {numbers({0, 1}), numbers({3, 0})}; }
 
 // m = 1, g dt = 1, so that hand-made states have no round-off.

@@ -27,7 +27,7 @@ constexpr const char* kOnlineNote =
     "initial\n"
     "velocity must be known: --velocity, with an error of about --velocity-std.";
 
-/// What an estimator knows after each step of the tracks.
+/// The knowledge of an estimator after each step of the tracks.
 struct Followed {
   torch::Tensor mean, std;                                     ///< [steps + 1, b, 1 + 2 k], of (mu, q, v)
   std::vector<std::pair<const char*, torch::Tensor>> columns;  ///< further ones of history.csv, [steps + 1, b]

@@ -98,13 +98,13 @@ struct RobotState {
   at::Tensor qvel;  ///< [..., nv]
 };
 
-/// What acts in each row of steps; undefined tensors are 0.
+/// The inputs of each row of steps; undefined tensors are 0.
 struct RobotInput {
   at::Tensor control = {};  ///< [rows, ..., a]
   at::Tensor forces = {};  ///< [rows, ..., b, 6], on the centres of mass, N, and torques in the axes of the bodies, N m
 };
 
-/// As RigidSolution: NaN from the first step on that was not solved.
+/// The ends of the rows and their impulses: NaN from the first step on that was not solved.
 struct RobotSolution {
   RobotState next;    ///< [rows, ...]
   at::Tensor gamma;   ///< [rows, ..., 3 (c + l)], N s: of each contact along (t1, t2, n), then (0, 0, n) of each of the
@@ -136,7 +136,7 @@ struct RobotLinearization {
 LCP_API RobotLinearization linearize(const RobotState& state, const at::Tensor& control, const Robot& robot,
                                      const RigidOptions& options = {});
 
-/// Where the bodies are.
+/// The places of the bodies.
 struct RobotPlaces {
   at::Tensor position;  ///< [..., b, 3], m, of the origins of their axes
   at::Tensor rotation;  ///< [..., b, 3, 3]
