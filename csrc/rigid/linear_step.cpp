@@ -3,10 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "interrupt/checkpoint.h"
 
 namespace lcp::rigid {
+namespace {
+
+Vector<Variable> constant(const Vector<double>& x) { return {x[0], x[1], x[2]}; }
+
+}  // namespace
 
 // Reads the variables of a step.
 struct LinearStep::Leaves {
@@ -26,12 +32,12 @@ struct LinearStep::Leaves {
   }
   const Variable* state(StatePart part) const { return step.state_[part].data(); }
 
-  const Vector<Variable>& position(int body) const { return step.places_.position(body); }
+  const Vector<Variable>& position(int body) const {
+    if (body >= scene().free()) step.set_place(body);  // that of a free body is known
+    return step.places_.position(body);
+  }
   const Matrix<Variable>& rotation(int body) const {
-    if (!step.has_rotation_[body]) {
-      step.places_.rotations[body] = rotation_matrix(quaternion_at(state(kOrientation), body));
-      step.has_rotation_[body] = true;
-    }
+    step.set_place(body);
     return step.places_.rotation(body);
   }
   // Of a free body.
@@ -106,6 +112,9 @@ LinearStep::LinearStep(const Scene& scene, double tolerance, double rank_toleran
       rebounds_(scene.contacts()),
       is_smoothed_(scene.law.kappa > 0),
       has_two_points_(is_smoothed_ && scene.law.formulation == Formulation::kPolyhedral),
+      trees_(scene),
+      displacements_(scene.dofs_of_trees()),
+      of_states_(2 * scene.dofs_of_trees()),
       work_(scene),
       is_turned_(scene.bodies),
       at_point_(scene.velocities()),
@@ -134,6 +143,11 @@ void LinearStep::begin(const Parameters<const double>& parameters, const std::ar
   std::copy(varies.begin(), varies.end(), varies_.begin());
   varies_[kForces] = u_varies;
   simulator_.begin(parameters);
+  constexpr std::array kOfTrees = {kMass,      kInertia,       kDrag, kGravity, kMassCenter,
+                                   kPlacement, kPlacementTurn, kAxis, kAnchor};
+  may_use_trees_ = !scene_.links.empty() &&
+                   std::none_of(kOfTrees.begin(), kOfTrees.end(), [&](Parameter k) { return varies[k]; }) &&
+                   std::all_of(parameters[kDrag], parameters[kDrag] + scene_.bodies, [](double x) { return x == 0; });
 }
 
 void LinearStep::record(std::int64_t s, const WalkedPath& walked) {
@@ -165,9 +179,14 @@ void LinearStep::record(std::int64_t s, const WalkedPath& walked) {
       after_.all[6 * body + 3 + i] = free.angular[i];
     }
   }
+  uses_trees_ = may_use_trees_ && !has_impacts_;
+  std::fill(has_rotation_.begin() + scene_.free(), has_rotation_.end(), !uses_trees_);
   if (!scene_.links.empty()) {
-    std::fill(has_rotation_.begin() + scene_.free(), has_rotation_.end(), true);
-    place(scene_, read, places_);
+    if (uses_trees_) {
+      set_displacements();
+    } else {
+      place(scene_, read, places_);
+    }
     find_joint_forces(scene_, read, before_.all.data() + scene_.first_of_trees(), simulator_.unlimited_velocities(),
                       joints_);
   }
@@ -190,7 +209,7 @@ void LinearStep::reverse(StateBuffer<double>& gradient, const double* g_gamma, c
   int end = tape_.size();
   for (std::size_t k = count_; k-- > 0;) {
     tape_.reverse(end, problems_[k].solved);
-    pass_back(problems_[k], g_gamma);
+    pass_back(problems_[k], g_gamma, to_u);
     end = problems_[k].solved;
   }
   tape_.reverse(end, 1);
@@ -217,7 +236,7 @@ void LinearStep::forward(StateBuffer<double>& tangent, const Parameters<const do
   int begin = 1;
   for (std::size_t k = 0; k < count_; ++k) {
     tape_.forward(begin, problems_[k].solved);
-    pass_on(problems_[k], dgamma);
+    pass_on(problems_[k], du, dgamma);
     begin = problems_[k].solved;
   }
   tape_.forward(begin, tape_.size());
@@ -388,14 +407,23 @@ void LinearStep::add_data(const Problem& problem, const SolvedContacts& at, Leav
   std::vector<Variable>& after = at_point_;
   std::copy_n(at.v, scene_.velocities(), after.begin());
   work_.clear();
-  for (int body = 0; body < scene_.free(); ++body) is_turned_[body] = false;
-  set_twists(scene_, places_, after.data() + first_of_trees, work_.motions, after_.of_bodies);
+  std::fill(is_turned_.begin(), is_turned_.end(), false);
+  if (uses_trees_) {
+    trees_.set_velocities(at.v + first_of_trees);
+  } else {
+    std::fill(is_turned_.begin() + scene_.free(), is_turned_.end(), true);
+    set_twists(scene_, places_, after.data() + first_of_trees, work_.motions, after_.of_bodies);
+  }
   const auto motion_of = [&](int body) -> const Motion<Variable>& {
     Motion<Variable>& motion = work_.motions[body];
-    if (body < scene_.free() && !is_turned_[body]) {
-      const Twist<Variable> nu = twist_at(after.data(), body);
-      motion.velocity = nu.linear;
-      motion.turning = read.rotation(body) * nu.angular;
+    if (!is_turned_[body]) {
+      if (body < scene_.free()) {
+        const Twist<Variable> nu = twist_at(after.data(), body);
+        motion.velocity = nu.linear;
+        motion.turning = read.rotation(body) * nu.angular;
+      } else {
+        set_motion(body, motion);
+      }
       is_turned_[body] = true;
     }
     return motion;
@@ -440,12 +468,103 @@ void LinearStep::add_data(const Problem& problem, const SolvedContacts& at, Leav
     }
   }
   if (scene_.links.empty()) return;
+  if (uses_trees_) return add_trees(problem, at, read, data);
   for (const Link& link : scene_.links) {
     Wrench<Variable>& wrench = work_.wrenches[link.body];
     wrench = {(-1 / scene_.dt) * wrench.force, (-1 / scene_.dt) * wrench.torque};
   }
   add_momentum(scene_, places_, read, joints_, problem.is_first, problem.from.data() + first_of_trees,
                after.data() + first_of_trees, work_, data.p.data() + first_of_trees);
+}
+
+// p of the trees: what contacts and joints add on the tape, and the derivative of the rest.
+void LinearStep::add_trees(const Problem& problem, const SolvedContacts& at, Leaves& read, Data& data) {
+  const int first = scene_.first_of_trees();
+  Variable* const p = data.p.data() + first;
+  for (const Link& link : scene_.links) {
+    if (!is_turned_[link.body]) continue;
+    const Wrench<Variable>& wrench = work_.wrenches[link.body];
+    const Vector<Variable> arm = read.position(link.body) - constant(trees_.origin(link.body)),
+                           torque = wrench.torque + cross(arm, wrench.force);
+    trees_.for_each_carrier(link.body, [&](int k) {
+      const SpatialMotion& screw = trees_.screw(k);
+      p[k] = p[k] + dot(constant(screw.angular), torque) + dot(constant(screw.linear), wrench.force);
+    });
+  }
+  add_joint_forces(scene_, joints_, true, problem.from.data() + first, at_point_.data() + first, p);
+  std::transform(problem.from.begin() + first, problem.from.end(), from_.begin() + first,
+                 [](const Variable& number) { return number.value; });
+  trees_.differentiate(parameters_, read.u, from_.data() + first, at.v + first, work_.wrenches, data.by_trees);
+}
+
+// The displacements of the degrees of freedom of the trees, as the state has them.
+void LinearStep::set_displacements() {
+  trees_.set_places(simulator_.places());
+  std::vector<int> dofs(displacements_.size());
+  std::iota(dofs.begin(), dofs.end(), 0);
+  for_each_coordinate(
+      scene_, dofs.data(), [&](StatePart part, int i, int dof) { displacements_[dof] = state_[part][i]; },
+      [&](int i, const Vector<int>& turn) {
+        const Quaternion<Variable> q = quaternion_at(state_[kOrientation].data(), i);
+        const Quaternion<double> at = {q.w.value, q.x.value, q.y.value, q.z.value};
+        const double scale = 2 / (at.w * at.w + at.x * at.x + at.y * at.y + at.z * at.z);
+        const Quaternion<Variable> change = product<Variable>({at.w, -at.x, -at.y, -at.z}, q);
+        displacements_[turn[0]] = scale * change.x;
+        displacements_[turn[1]] = scale * change.y;
+        displacements_[turn[2]] = scale * change.z;
+      });
+}
+
+// Adds the changes that the displacements of the trees make in a motion of a body, rate(k) for degree of freedom k.
+template <class Rate>
+void LinearStep::add_displacements(int body, const Rate& rate, Vector<Variable>& angular, Vector<Variable>& linear) {
+  const auto add = [](const Variable& displacement, double by, Variable& to) {
+    if (by != 0) to = function(to, displacement, to.value, 1, by);
+  };
+  trees_.for_each_carrier(body, [&](int k) {
+    const SpatialMotion change = rate(k);
+    for (std::size_t i = 0; i < 3; ++i) {
+      add(displacements_[k], change.angular[i], angular[i]);
+      add(displacements_[k], change.linear[i], linear[i]);
+    }
+  });
+}
+
+// The place of a body, where it is not known yet.
+void LinearStep::set_place(int body) {
+  if (has_rotation_[body]) return;
+  has_rotation_[body] = true;
+  Matrix<Variable>& rotation = places_.rotations[body];
+  if (body < scene_.free()) {
+    rotation = rotation_matrix(quaternion_at(state_[kOrientation].data(), body));
+    return;
+  }
+  const Places<double>& places = simulator_.places();
+  const Vector<double> arm = places.position(body) - trees_.origin(body);
+  Vector<Variable> turn = {0, 0, 0};
+  places_.positions[body] = constant(places.position(body));
+  add_displacements(
+      body,
+      [&](int k) {
+        const SpatialMotion& screw = trees_.screw(k);
+        return SpatialMotion{screw.angular, screw.linear + cross(screw.angular, arm)};
+      },
+      turn, places_.positions[body]);
+  for (std::size_t j = 0; j < 3; ++j) {
+    const Vector<Variable> axis = constant(column(places.rotation(body), j)), turned = axis + cross(turn, axis);
+    for (std::size_t i = 0; i < 3; ++i) rotation[i][j] = turned[i];
+  }
+}
+
+// The motion of a body of the trees at the velocities of trees_.
+void LinearStep::set_motion(int body, Motion<Variable>& to) {
+  set_place(body);
+  const SpatialMotion& velocity = trees_.velocity(body);
+  to.turning = constant(velocity.angular);
+  Vector<Variable> at_origin = constant(velocity.linear);
+  add_displacements(
+      body, [&](int k) { return trees_.turned_velocity(body, k); }, to.turning, at_origin);
+  to.velocity = at_origin + cross(to.turning, places_.positions[body] - constant(trees_.origin(body)));
 }
 
 void LinearStep::end_step(Leaves& read) {
@@ -500,7 +619,7 @@ void LinearStep::linearize(const Problem& problem) {
 }
 
 // From the gradient of the velocities after a problem to those of its data.
-void LinearStep::pass_back(const Problem& problem, const double* g_gamma) {
+void LinearStep::pass_back(const Problem& problem, const double* g_gamma, double* to_u) {
   linearize(problem);
   const int count = static_cast<int>(problem.chosen.size());
   for (int j = 0; j < count; ++j) std::copy_n(g_gamma + 3 * problem.chosen[j], 3, of_gamma_.data() + 3 * j);
@@ -510,10 +629,22 @@ void LinearStep::pass_back(const Problem& problem, const double* g_gamma) {
   const auto add = [&](const std::vector<Variable>& x, const std::vector<double>& of) {
     for (std::size_t i = 0; i < x.size(); ++i) tape_.add(x[i].node, of[i]);
   };
-  add(problem.data.p, of_p_);
+  const auto add_p = [&](const Data& data, const std::vector<double>& of) {
+    add(data.p, of);
+    if (!uses_trees_) return;
+    const int first = scene_.first_of_trees(), dofs = scene_.dofs_of_trees();
+    Eigen::Map<const Eigen::VectorXd> given(of.data() + first, dofs);
+    of_states_.noalias() = data.by_trees.transpose() * given;
+    for (int k = 0; k < dofs; ++k) {
+      tape_.add(displacements_[k].node, of_states_[k]);
+      tape_.add(problem.from[first + k].node, of_states_[dofs + k]);
+    }
+    if (to_u != nullptr) trees_.add_gradient(parameters_, given.data(), to_u);
+  };
+  add_p(problem.data, of_p_);
   add(problem.data.s, of_s_);
   add(problem.mu, of_mu_);
-  if (has_two_points_) add(problem.data_of_solution.p, of_p_of_solution_);
+  if (has_two_points_) add_p(problem.data_of_solution, of_p_of_solution_);
   if (scene_.law.formulation != Formulation::kCompliant) return;
   for (int j = 0; j < count; ++j) {
     const Regularization<Variable>& R = compliances_[problem.chosen[j]];
@@ -523,16 +654,27 @@ void LinearStep::pass_back(const Problem& problem, const double* g_gamma) {
 }
 
 // From the tangents of the data of a problem to those of its solution.
-void LinearStep::pass_on(const Problem& problem, double* dgamma) {
+void LinearStep::pass_on(const Problem& problem, const double* du, double* dgamma) {
   linearize(problem);
   const int count = static_cast<int>(problem.chosen.size());
   const auto read = [&](const std::vector<Variable>& x, std::vector<double>& of) {
     for (std::size_t i = 0; i < x.size(); ++i) of[i] = tape_.derivative(x[i].node);
   };
-  read(problem.data.p, of_p_);
+  const auto read_p = [&](const Data& data, std::vector<double>& of) {
+    read(data.p, of);
+    if (!uses_trees_) return;
+    const int first = scene_.first_of_trees(), dofs = scene_.dofs_of_trees();
+    for (int k = 0; k < dofs; ++k) {
+      of_states_[k] = tape_.derivative(displacements_[k].node);
+      of_states_[dofs + k] = tape_.derivative(problem.from[first + k].node);
+    }
+    Eigen::Map<Eigen::VectorXd>(of.data() + first, dofs).noalias() += data.by_trees * of_states_;
+    if (du != nullptr) trees_.add_change(parameters_, du, of.data() + first);
+  };
+  read_p(problem.data, of_p_);
   read(problem.data.s, of_s_);
   read(problem.mu, of_mu_);
-  if (has_two_points_) read(problem.data_of_solution.p, of_p_of_solution_);
+  if (has_two_points_) read_p(problem.data_of_solution, of_p_of_solution_);
   for (int j = 0; j < count; ++j) {
     const Regularization<Variable>& R = compliances_[problem.chosen[j]];
     of_R_[3 * j] = of_R_[3 * j + 1] = tape_.derivative(R.tangent.node);

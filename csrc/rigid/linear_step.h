@@ -14,6 +14,7 @@
 #include "rigid/simulator.h"
 #include "rigid/step.h"
 #include "rigid/tape.h"
+#include "rigid/tree_derivative.h"
 
 namespace lcp::rigid {
 
@@ -56,6 +57,9 @@ inline void reset(std::size_t count, const Scene& scene, std::vector<StateBuffer
 /// begins with the velocities of the one before; a Simulator solves it again. Where derivatives are smoothed, all pairs
 /// that may close without an impact count as chosen.
 ///
+/// The motion of trees has a derivative in closed form in the state, without tape, where their masses and the placement
+/// of their joints are constants, and the step has no impacts.
+///
 /// Allocates in the constructor, where the tape becomes longer than it ever was, and as the ContactDerivative of the
 /// law does.
 class LinearStep {
@@ -88,6 +92,7 @@ class LinearStep {
   // The data of a problem of the step, on the tape, at a point.
   struct Data {
     std::vector<Variable> p, s;
+    TreeDerivative::Jacobian by_trees;  // of p, besides the tape, where trees_ is used
   };
   // A problem of the step.
   struct Problem {
@@ -105,14 +110,20 @@ class LinearStep {
   Problem& begin_problem(std::span<const int> chosen, Leaves& read);
   void end_problem(Problem& problem, const SolvedContacts& solution, Leaves& read);
   void add_data(const Problem& problem, const SolvedContacts& at, Leaves& read, Data& data);
+  void add_trees(const Problem& problem, const SolvedContacts& at, Leaves& read, Data& data);
+  void set_displacements();
+  template <class Rate>
+  void add_displacements(int body, const Rate& rate, Vector<Variable>& angular, Vector<Variable>& linear);
+  void set_place(int body);
+  void set_motion(int body, Motion<Variable>& to);
   Approach<Variable> approach_of(int pair, const Variable& elapsed) const;
   Variable add_impacts(const StepProblem& problem, const Variable& elapsed, std::vector<Variable>& b, Leaves& read);
   void set_bodies(Velocities<Variable>& nu);
   void move(const Variable& time);
   void end_step(Leaves& read);
   void linearize(const Problem& problem);
-  void pass_back(const Problem& problem, const double* g_gamma);
-  void pass_on(const Problem& problem, double* dgamma);
+  void pass_back(const Problem& problem, const double* g_gamma, double* to_u);
+  void pass_on(const Problem& problem, const double* du, double* dgamma);
 
   const Scene& scene_;
   Simulator simulator_;
@@ -122,7 +133,7 @@ class LinearStep {
   std::array<bool, kParameters + 1> varies_ = {};  // of each parameter, and of u
   StateBuffer<Variable> state_, end_;              // the beginning and the end of the step
   Places<Variable> places_;
-  std::vector<char> has_rotation_;  // whether that of a free body is known
+  std::vector<char> has_rotation_;  // whether that of a body is known, where it is not set at once
   Velocities<Variable> before_, after_;
   Velocities<Variable> start_;                         // those before the impacts
   Velocities<Variable> motion_;                        // until now, in a step with impacts
@@ -146,9 +157,13 @@ class LinearStep {
   bool is_asked_ = false, is_same_ = false;  // whether the derivative_ has been asked about it, also before this call
   ContactProblem posed_ = {};
   SolvedContacts at_ = {};  // ContactDerivative::point of it
+  TreeDerivative trees_;
+  bool may_use_trees_ = false, uses_trees_ = false;  // whether the parameters allow it; whether this step uses it
+  std::vector<Variable> displacements_;              // of the degrees of freedom of the trees
+  Eigen::VectorXd of_states_;                        // of these and of the velocities before
   JointForces<Variable> joints_;
   TreeWork<Variable> work_;
-  std::vector<char> is_turned_;     // whether work_ has the motion of a free body
+  std::vector<char> is_turned_;     // whether work_ has the motion of a body, where it is not set at once
   std::vector<Variable> at_point_;  // the velocities of a point, which are constants
   std::vector<Leaf> leaves_;
   std::vector<double> v_, from_, of_v_, of_p_, of_p_of_solution_;                // [n]

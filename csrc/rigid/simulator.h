@@ -56,6 +56,7 @@ class Simulator {
   /// is 0, or the mass matrix of the trees is not positive definite.
   bool set_step(const Parameters<const double>& parameters, const State<const double>& now, const double* u);
   const std::vector<double>& mass_matrix() const { return A_; }  ///< A, [n, n]
+  const Places<double>& places() const { return places_; }
   const Velocities<double>& free_velocities() const { return free_; }
   /// `free` of find_joint_forces.
   const double* unlimited_velocities() const { return unlimited_.empty() ? nullptr : unlimited_.data(); }

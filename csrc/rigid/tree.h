@@ -287,6 +287,16 @@ void find_joint_forces(const Scene& scene, Reader& read, const T* before, const 
   }
 }
 
+/// Adds the impulses of the joints themselves; all forces act in the first problem of a step.
+template <class T>
+void add_joint_forces(const Scene& scene, const JointForces<T>& joints, bool with_forces, const T* from, const T* after,
+                      T* P) {
+  for (int k = 0; k < scene.dofs_of_trees(); ++k) {
+    P[k] = P[k] - joints.drag[k] * (after[k] - from[k]);
+    if (with_forces) P[k] = P[k] + scene.dt * joints.at_before[k];
+  }
+}
+
 /// Memory of add_momentum.
 template <class T>
 struct TreeWork {
@@ -327,10 +337,7 @@ void add_momentum(const Scene& scene, const Places<T>& places, Reader& read, con
     wrench.torque = wrench.torque - cross(arm, force) - rotation * read.torque(body);
   }
   add_forces(scene, places, work.wrenches, -scene.dt, P);
-  for (int k = 0; k < dofs; ++k) {
-    P[k] = P[k] - joints.drag[k] * (after[k] - from[k]);
-    if (with_forces) P[k] = P[k] + scene.dt * joints.at_before[k];
-  }
+  add_joint_forces(scene, joints, with_forces, from, after, P);
 }
 
 /// Adds the factors of the velocities of the trees in that of a point of a body along a direction.
