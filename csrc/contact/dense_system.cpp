@@ -58,6 +58,11 @@ bool DenseSystem::factor(const std::vector<Eigen::Matrix3d>& K) {
 
 void DenseSystem::solve(Vector& x) const { factor_.solveInPlace(x); }
 
+void DenseSystem::inverse(Eigen::MatrixXd& to) const {
+  to.setIdentity(n_, n_);
+  factor_.solveInPlace(to);
+}
+
 // The zeros of L and of half_ are skipped: most are 0 where bodies are apart in A and contacts touch few of them.
 void DenseSystem::compliance(double* W) {
   const Eigen::Index count = 3 * contacts_;

@@ -24,6 +24,7 @@ class DenseSystem final : public System {
   void row_squares(const Vector& weights, Vector& result) const override;
   bool factor(const std::vector<Eigen::Matrix3d>& K) override;
   void solve(Vector& x) const override;
+  void inverse(Eigen::MatrixXd& to) const override;
   void compliance(double* W) override;
 
  private:

@@ -116,6 +116,8 @@ bool SparseSystem::factor(const std::vector<Eigen::Matrix3d>& K) {
 
 void SparseSystem::solve(Vector& x) const { x = factor_.solve(x); }
 
+void SparseSystem::inverse(Eigen::MatrixXd& to) const { to = factor_.solve(Eigen::MatrixXd::Identity(n_, n_)); }
+
 void SparseSystem::compliance(double* W) {
   const Eigen::Index count = 3 * contacts_;
   Vector column(n_), row(count);

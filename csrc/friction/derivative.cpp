@@ -210,6 +210,39 @@ void Derivative::tangent(const Problem& problem, const Solution& at, const Data<
   std::copy_n(push_.data(), n_, dv);
 }
 
+// dgamma = K (J A^-1 dp + ds) and dv = A^-1 (dp + J' dgamma).
+void Derivative::jacobian(const Problem& problem, const Solution& at, Eigen::MatrixXd& by_p, Eigen::MatrixXd& by_s,
+                          bool same) {
+  by_p.resize(n_, n_);
+  by_s.setZero(n_, 3 * contacts_);
+  if (!(same ? is_defined_ : is_defined(problem, at))) {
+    by_p.setConstant(std::numeric_limits<double>::quiet_NaN());
+    return;
+  }
+  problem_.system().inverse(by_p);
+  const auto unknowns = static_cast<int>(N_.rows());
+  if (unknowns == 0) return;
+  J_.resize(unknowns, n_);
+  response_.resize(unknowns, unknowns);
+  for (int b = 0; b < unknowns; ++b) {
+    const int k = touching_[b / 3], l = b % 3;
+    J_.row(b) = Eigen::Map<const Eigen::RowVectorXd>(problem.J + (3 * k + l) * n_, n_);
+    x_.head(unknowns).setZero();
+    for (int i = 0; i < 3; ++i) {
+      const int a = b - l + i;
+      x_[a] = -rows_[a] * linear_[k].C[i][l] / (impulses_.weight[k] * problem_.unit());
+    }
+    solve(Factored::kN);
+    for (int a = 0; a < unknowns; ++a) {
+      response_(a, b) = problem_.unit() / impulses_.weight[touching_[a / 3]] * x_[a];
+    }
+  }
+  moved_.noalias() = by_p * J_.transpose();
+  by_p.noalias() += moved_ * response_ * moved_.transpose();
+  moved_ *= response_;
+  for (int b = 0; b < unknowns; ++b) by_s.col(3 * touching_[b / 3] + b % 3) = moved_.col(b);
+}
+
 bool Derivative::certify(const Problem& problem, const Solution& at, Certificate& result) {
   const Eigen::Index rows = 3 * contacts_;
   if (!well_posed(problem, n_, contacts_) || !is_finite(at.v, n_) || !is_finite(at.gamma, rows)) return false;

@@ -73,6 +73,11 @@ class Derivative {
   void tangent(const Problem& problem, const Solution& at, const Data<const double>& d, double* dv, double* dgamma,
                bool same = false);
 
+  /// The derivative of v in p, [n, n], and in s, [n, 3 c]; NaN where the problem was not solved. The remarks on the
+  /// adjoint hold here, too.
+  void jacobian(const Problem& problem, const Solution& at, Eigen::MatrixXd& by_p, Eigen::MatrixXd& by_s,
+                bool same = false);
+
   /// Returns false, without a certificate, where the problem is not well_posed, A is not positive definite, or the
   /// solution is not finite.
   bool certify(const Problem& problem, const Solution& at, Certificate& result);
@@ -103,6 +108,7 @@ class Derivative {
   Eigen::MatrixXd N_;                             // N of these contacts, with rows of size 1
   Eigen::VectorXd rows_;                          // the factors by which the rows of N were multiplied
   contact::Vector push_, solved_, y_, x_, work_;  // x_: argument and result of solve
+  Eigen::MatrixXd J_, moved_, response_;          // of jacobian
 };
 
 }  // namespace lcp::friction

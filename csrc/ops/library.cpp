@@ -27,7 +27,7 @@ constexpr std::array kOperators = {
     &kContactPoint, &kContactAdjoint, &kContactInverse,
     &kSolveFriction, &kCertifyFriction, &kFrictionProblem, &kFrictionMotion, &kFrictionPoint, &kFrictionPath, &kFrictionAdjoint, &kLeastNorm,
     &kSimulateLcs,
-    &kRollout, &kRolloutAdjoint, &kRolloutTangent, &kRolloutAdjointTangent, &kRolloutTangentTangent,
+    &kRollout, &kRolloutAdjoint, &kRolloutTangent, &kRolloutAdjointTangent, &kRolloutTangentTangent, &kRolloutLinearization,
 };
 // clang-format on
 

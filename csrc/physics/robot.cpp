@@ -292,20 +292,6 @@ std::string step_text(const ops::StepText& structure, double dt, const RigidOpti
   return writer.text() + std::string(text.substr(text.find(' ')));
 }
 
-// [..., 4] of q and a rotation vector [..., 3] in the axes of the body: the change of q by a small turn.
-Tensor turned_slightly(const Tensor& q, const Tensor& theta) {
-  const Tensor w = q.narrow(-1, 0, 1), v = q.narrow(-1, 1, 3);
-  return 0.5 * at::cat({-(v * theta).sum(-1, true),
-                        w * theta + at::linalg_cross(v.expand_as(w * theta), theta.expand_as(w * theta))},
-                       -1);
-}
-
-// The reverse: the rotation vector of a change dq of a unit quaternion.
-Tensor turn_of(const Tensor& q, const Tensor& dq) {
-  const Tensor w = q.narrow(-1, 0, 1), v = q.narrow(-1, 1, 3).expand_as(dq.narrow(-1, 1, 3));
-  return 2 * (w * dq.narrow(-1, 1, 3) - dq.narrow(-1, 0, 1) * v - at::linalg_cross(v, dq.narrow(-1, 1, 3)));
-}
-
 }  // namespace
 
 std::string structure_of(const Robot& robot) {
@@ -396,58 +382,20 @@ RobotLinearization linearize(const RobotState& state, const Tensor& control, con
   const c10::NoGradGuard no_grad;
   const ops::StepText text(structure);
   const Sizes sizes(text, numbers);
-  const std::int64_t nv = sizes.dofs, n = 2 * nv + sizes.actuators;
   const Tensor rows = control.defined() ? control.unsqueeze(0) : control;
   Tensors x = packed(state, {rows, {}}, 1, sizes, numbers, options.substeps);
-  const Tensor q = x[kFirst + kOrientation] = unit_quaternions(x[kFirst + kOrientation]);
+  x[kFirst + kOrientation] = unit_quaternions(x[kFirst + kOrientation]);
   const std::string step = step_text(text, dt, options);
   const Tensors path = ops::roll_out(step, x);
-  // The directions: one behind another in front of the batch.
-  const at::TensorOptions as_double = state.qpos.options().dtype(at::kDouble);
-  const auto batch_dims = path[kStatus].dim() - 1;
-  std::vector<std::int64_t> ones(batch_dims + 2, 1);
-  ones[0] = n;
-  const Tensor zero = at::zeros({}, as_double);
-  Tensors d;
-  for (const Tensor& each : x) {
-    const std::int64_t core_dims = d.size() == kForces ? 2 : 1;
-    std::vector<std::int64_t> shape(1 + batch_dims - (each.dim() - core_dims), 1);
-    shape[0] = n;
-    shape.insert(shape.end(), each.sizes().begin(), each.sizes().end());
-    d.push_back(zero.expand(shape));
-  }
-  const auto unit = [&](std::int64_t begin, std::int64_t count) {  // [n, 1..., count]
-    ones.back() = count;
-    return at::eye(n, as_double).narrow(-1, begin, count).view(ones);
-  };
-  Tensors parts = parts_of(sizes.kinds, unit(0, nv), unit(nv, nv), turns_of);
-  const auto quaternions = [](const Tensor& all) { return all.unflatten(-1, {-1, 4}); };
-  parts[kOrientation] = turned_slightly(quaternions(q), parts[kOrientation].unflatten(-1, {-1, 3})).flatten(-2);
-  std::copy(parts.begin(), parts.end(), d.begin() + kFirst);
-  const Tensor of_control = unit(2 * nv, sizes.actuators).unsqueeze(-2);
-  std::vector<std::int64_t> of_forces = of_control.sizes().vec();
-  of_forces.back() = 6 * sizes.bodies;
-  of_forces[of_forces.size() - 2] = options.substeps;
-  std::vector<std::int64_t> of_controls = of_forces;
-  of_controls.back() = sizes.actuators;
-  d[kForces] = at::cat({zero.expand(of_forces), of_control.expand(of_controls)}, -1);
-  const Tensors tangents = ops::rollout_tangent(step, x, path, d);
-  Tensors ends, changes;
-  for (std::size_t part = 0; part < kStateParts; ++part) {
-    ends.push_back(path[part].select(-2, options.substeps - 1));
-    changes.push_back(tangents[part].select(-2, options.substeps - 1));
-  }
-  changes[kOrientation] = turn_of(quaternions(ends[kOrientation]), quaternions(changes[kOrientation])).flatten(-2);
-  const Tensor change = at::cat(
-      {collect(pieces_of(sizes.kinds, turns_of), changes), collect(pieces_of(sizes.kinds, velocities_of), changes)},
-      -1);
-  const Tensor all = change.movedim(0, -1);
+  const Tensors all = ops::linearize_rollout(step, x, path);
+  Tensors ends;
+  for (std::size_t part = 0; part < kStateParts; ++part) ends.push_back(path[part].select(-2, options.substeps - 1));
   const RobotState next = state_of(sizes.kinds, ends);
   const at::ScalarType dtype = state.qvel.scalar_type();
   const Tensor statuses = path[kStatus], failed = (statuses != 0).to(at::kByte).argmax(-1, true);
   return {{next.qpos.to(dtype), next.qvel.to(dtype)},
-          all.narrow(-1, 0, 2 * nv).to(dtype),
-          all.narrow(-1, 2 * nv, sizes.actuators).to(dtype),
+          all[0].to(dtype),
+          all[1].to(dtype),
           statuses.gather(-1, failed).squeeze(-1)};
 }
 

@@ -1,6 +1,7 @@
 // The laws that the contacts of a step may obey: the solution of its problem, and the derivative of that.
 #pragma once
 
+#include <Eigen/Core>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -95,6 +96,10 @@ class ContactDerivative {
   /// The derivatives of v and gamma for those of the data.
   virtual void tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                        const ContactData<const double>& d, double* dv, double* dgamma) = 0;
+
+  /// The derivative of v in p, [n, n], and in s, [n, 3 c], whose sizes they have, of laws with a single point.
+  virtual void jacobian(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
+                        Eigen::MatrixXd& by_p, Eigen::MatrixXd& by_s);
 
  protected:
   ContactDerivative() = default;

@@ -45,4 +45,11 @@ void ExactConeDerivative::tangent(int contacts, const ContactProblem& problem, c
                dv, dgamma, same);
 }
 
+void ExactConeDerivative::jacobian(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
+                                   Eigen::MatrixXd& by_p, Eigen::MatrixXd& by_s) {
+  derivatives_.get(contacts, n_, contacts, rank_tolerance_)
+      .jacobian({problem.A, nullptr, problem.J, nullptr, problem.mu}, solution(contacts, problem, at), by_p, by_s,
+                same);
+}
+
 }  // namespace lcp::rigid

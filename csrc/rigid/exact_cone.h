@@ -34,6 +34,8 @@ class ExactConeDerivative final : public ContactDerivative {
                const double* g_gamma, const ContactData<double>& g) override;
   void tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                const ContactData<const double>& d, double* dv, double* dgamma) override;
+  void jacobian(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same, Eigen::MatrixXd& by_p,
+                Eigen::MatrixXd& by_s) override;
 
  private:
   friction::Solution solution(int contacts, const ContactProblem& problem, const SolvedContacts& at);

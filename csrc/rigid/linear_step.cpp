@@ -245,6 +245,41 @@ void LinearStep::forward(StateBuffer<double>& tangent, const Parameters<const do
   }
 }
 
+void LinearStep::set_jacobian(TreeDerivative::Jacobian& to) {
+  const int dofs = scene_.dofs_of_trees(), actuators = static_cast<int>(scene_.actuators.size());
+  Problem& problem = problems_.front();
+  linearize(problem);
+  const int count = static_cast<int>(problem.chosen.size());
+  of_data_.setZero(dofs + 3 * count, 2 * dofs + actuators);
+  of_data_.topLeftCorner(dofs, 2 * dofs) = problem.data.by_trees;
+  std::vector<int> rows;  // that depend on the tape
+  const auto node_of = [&](int row) { return (row < dofs ? problem.data.p[row] : problem.data.s[row - dofs]).node; };
+  for (int row = 0; row < of_data_.rows(); ++row) {
+    if (node_of(row) != 0) rows.push_back(row);
+  }
+  for (std::size_t first = 0; first < rows.size(); first += Tape::kMany) {
+    const auto many = static_cast<int>(std::min<std::size_t>(Tape::kMany, rows.size() - first));
+    tape_.begin_sweep_of_many();
+    for (int i = 0; i < many; ++i) tape_.derivatives(node_of(rows[first + i]))[i] = 1;
+    tape_.reverse_many(problem.solved, 1);
+    const auto add = [&](int node, int column) {
+      for (int i = 0; i < many; ++i) of_data_(rows[first + i], column) += tape_.derivatives(node)[i];
+    };
+    for (int k = 0; k < dofs; ++k) {
+      add(displacements_[k].node, k);
+      add(problem.from[k].node, dofs + k);
+    }
+    for (const Leaf& leaf : leaves_) {
+      if (leaf.input == kForces) add(leaf.node, 2 * dofs + leaf.index - 6 * scene_.bodies);
+    }
+  }
+  v_by_p_.resize(dofs, dofs);
+  v_by_s_.resize(dofs, 3 * count);
+  derivative_->jacobian(count, posed_, at_, is_same_, v_by_p_, v_by_s_);
+  to.noalias() = v_by_p_ * of_data_.topRows(dofs);
+  to.noalias() += v_by_s_ * of_data_.bottomRows(3 * count);
+}
+
 // The problem of a step without impacts.
 void LinearStep::add_only_problem(std::int64_t s, const WalkedPath& walked, Leaves& read) {
   const bool is_compliant = scene_.law.formulation == Formulation::kCompliant;

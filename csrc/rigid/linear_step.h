@@ -82,6 +82,12 @@ class LinearStep {
   ///   dgamma: [3 c], gets that of the impulses of all pairs.
   void forward(StateBuffer<double>& tangent, const Parameters<const double>& d, const double* du, double* dgamma);
 
+  /// Whether the motion of trees has its derivative in closed form, at one point.
+  bool has_jacobian() const { return uses_trees_ && !has_two_points_; }
+  /// The derivative of the velocities after the step, [d, 2 d + a], in the displacements of the d degrees of freedom, in
+  /// the velocities before and in the controls, which must be the only derivatives. All bodies must be of trees.
+  void set_jacobian(TreeDerivative::Jacobian& to);
+
  private:
   // Number `index` of a parameter, or of u.
   struct Leaf {
@@ -161,6 +167,8 @@ class LinearStep {
   bool may_use_trees_ = false, uses_trees_ = false;  // whether the parameters allow it; whether this step uses it
   std::vector<Variable> displacements_;              // of the degrees of freedom of the trees
   Eigen::VectorXd of_states_;                        // of these and of the velocities before
+  TreeDerivative::Jacobian of_data_;                 // of p and s, in the same and in the controls
+  Eigen::MatrixXd v_by_p_, v_by_s_;
   JointForces<Variable> joints_;
   TreeWork<Variable> work_;
   std::vector<char> is_turned_;     // whether work_ has the motion of a body, where it is not set at once

@@ -2,6 +2,7 @@
 // derivatives in the one or two numbers that it takes.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <vector>
@@ -26,10 +27,7 @@ class Tape {
   }
 
   /// Makes all derivatives 0. No node may be added from here until the tape is cleared.
-  void begin_sweep() {
-    if (derivatives_.size() < nodes_.size()) derivatives_.resize(nodes_.size());
-    for (int k = 0; k < size_; ++k) derivatives_[k] = 0;
-  }
+  void begin_sweep() { begin(1); }
 
   /// In reverse mode the derivative of a sum of results in the number of a node, in forward mode that of the number in
   /// a direction.
@@ -37,14 +35,13 @@ class Tape {
   void add(int node, double derivative) { derivatives_[node] += derivative; }
 
   /// Passes the derivatives of the nodes begin .. end - 1 on to those that they were computed from.
-  void reverse(int end, int begin) {
-    for (int k = end - 1; k >= begin; --k) {
-      const Node& node = nodes_[k];
-      const double derivative = derivatives_[k];
-      derivatives_[node.first] += derivative * node.by_first;
-      derivatives_[node.second] += derivative * node.by_second;
-    }
-  }
+  void reverse(int end, int begin) { reverse<1>(end, begin); }
+
+  /// As many sums of results have one reverse sweep in common, between begin_sweep_of_many and reverse_many.
+  static constexpr int kMany = 8;
+  void begin_sweep_of_many() { begin(kMany); }
+  double* derivatives(int node) { return derivatives_.data() + kMany * static_cast<std::ptrdiff_t>(node); }
+  void reverse_many(int end, int begin) { reverse<kMany>(end, begin); }
 
   /// Computes the derivatives of the nodes begin .. end - 1 from those that they were computed from. Those of numbers
   /// that were computed from none stay.
@@ -63,6 +60,24 @@ class Tape {
   };
 
   [[gnu::noinline]] void grow() { nodes_.resize(2 * nodes_.size()); }
+
+  void begin(int count) {
+    if (derivatives_.size() < count * nodes_.size()) derivatives_.resize(count * nodes_.size());
+    std::fill_n(derivatives_.begin(), count * size_, 0.0);
+  }
+
+  template <int count>
+  void reverse(int end, int begin) {
+    for (int k = end - 1; k >= begin; --k) {
+      const Node& node = nodes_[k];
+      double derivative[count];
+      std::copy_n(derivatives_.data() + count * k, count, derivative);
+      double* const first = derivatives_.data() + count * node.first;
+      for (int i = 0; i < count; ++i) first[i] += derivative[i] * node.by_first;
+      double* const second = derivatives_.data() + count * node.second;
+      for (int i = 0; i < count; ++i) second[i] += derivative[i] * node.by_second;
+    }
+  }
 
   std::vector<Node> nodes_;
   std::vector<double> derivatives_;

@@ -101,12 +101,19 @@ List rollout_tangent_tangent_cpu(std::string_view step, at::TensorList x, at::Te
   return results;
 }
 
+List rollout_linearization_cpu(std::string_view step, at::TensorList x, at::TensorList path) {
+  List results = new_list(kRolloutLinearization, step, x, path);
+  kind_of(step).linearize(StepText(step), x, path, results);
+  return results;
+}
+
 LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("_rollout", TORCH_FN(rollout_cpu));
   library.impl("_rollout_adjoint", TORCH_FN(rollout_adjoint_cpu));
   library.impl("_rollout_tangent", TORCH_FN(rollout_tangent_cpu));
   library.impl("_rollout_adjoint_tangent", TORCH_FN(rollout_adjoint_tangent_cpu));
   library.impl("_rollout_tangent_tangent", TORCH_FN(rollout_tangent_tangent_cpu));
+  library.impl("_rollout_linearization", TORCH_FN(rollout_linearization_cpu));
 }
 
 }  // namespace

@@ -43,8 +43,13 @@ void RolloutKind::check_ties(const StepText& step) {
 
 void RolloutKind::check_saved(const Call& call, const c10::SymInt& all) {
   const c10::SymInt& found = call.size('s');
-  const bool is_run = call.arguments().size() == 3;
+  const bool is_run = call.arguments().back().kind == Argument::Kind::kFlag && call.arguments().size() == 3;
   TORCH_CHECK(found == all || (is_run && found == 0), "saved must be ", all, is_run ? " or 0" : "", "; got ", found);
+}
+
+void RolloutKind::linearize(const StepText& /*step*/, at::TensorList /*x*/, at::TensorList /*path*/,
+                            at::TensorList /*results*/) const {
+  TORCH_CHECK(false, "rollouts of ", name_, " have no linearization");
 }
 
 solver::Settings settings_of(const StepText& step, bool single_precision) {

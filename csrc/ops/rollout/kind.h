@@ -68,6 +68,11 @@ class RolloutKind {
   virtual void tangent(const StepText& step, at::TensorList x, at::TensorList path, at::TensorList d,
                        at::TensorList tangents) const = 0;
 
+  /// What `linearize` returns; nothing where a kind has none.
+  virtual c10::ArrayRef<Result> linearization() const { return {}; }
+  /// The derivatives of the end of a rollout in its first state and in a constant input.
+  virtual void linearize(const StepText& step, at::TensorList x, at::TensorList path, at::TensorList results) const;
+
   /// Whether also the derivatives of the first order are found by operators of tensors.
   virtual bool differentiates_by_tensors(const StepText& /*step*/) const { return false; }
 

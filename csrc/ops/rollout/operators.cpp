@@ -35,4 +35,8 @@ List rollout_tangent(std::string_view step, at::TensorList x, at::TensorList pat
   return rollout_tangent_op().call(step, x, path, d);
 }
 
+List linearize_rollout(std::string_view step, at::TensorList x, at::TensorList path) {
+  return rollout_linearization_op().call(step, x, path);
+}
+
 }  // namespace lcp::ops

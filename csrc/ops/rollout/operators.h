@@ -17,6 +17,8 @@ inline c10::ArrayRef<Result> results_of(std::string_view step) { return kind_of(
 inline c10::ArrayRef<Result> gradients_of_inputs(std::string_view step) { return kind_of(step).gradients_of_inputs(); }
 inline c10::ArrayRef<Result> tangents_of_results(std::string_view step) { return kind_of(step).tangents_of_results(); }
 
+inline c10::ArrayRef<Result> linearization_of(std::string_view step) { return kind_of(step).linearization(); }
+
 void check_rollout(const Call& call);
 
 inline constexpr Argument kStep = flag("str step");
@@ -54,6 +56,11 @@ inline constexpr Operator kRolloutTangentTangent("_rollout_tangent_tangent", Ope
                                                   tensors("Tensor[] dd", tangents_of)},
                                                  tangents_of_results, check_rollout);
 
+/// See RolloutKind::linearize.
+inline constexpr Operator kRolloutLinearization("_rollout_linearization", Operator::Kind::kNotDifferentiable,
+                                                {kStep, kInputsOfRollout, kPathOfRollout}, linearization_of,
+                                                check_rollout);
+
 using List = std::vector<Tensor>;
 
 /// Whether a rollout with these results has a step; the state of a step may be empty.
@@ -82,6 +89,9 @@ inline const auto& rollout_tangent_tangent_op() {
   return handle<List(std::string_view step, at::TensorList x, at::TensorList path, at::TensorList d, at::TensorList dx,
                      at::TensorList dd),
                 kRolloutTangentTangent>();
+}
+inline const auto& rollout_linearization_op() {
+  return handle<List(std::string_view step, at::TensorList x, at::TensorList path), kRolloutLinearization>();
 }
 
 // The derivatives of by_tensors(kind): what the operators compute. The rollout must have steps. has_derivatives:

@@ -15,6 +15,7 @@
 #include "ops/rollout/kind.h"
 #include "ops/trajectories.h"
 #include "rigid/adjoint.h"
+#include "rigid/linearization.h"
 #include "rigid/simulator.h"
 #include "rigid/tangent.h"
 
@@ -380,6 +381,9 @@ rigid::Path<double> targets(at::TensorList x, std::int64_t count, std::int64_t b
   return all;
 }
 
+// Of trees; see linearize_rollout.
+constexpr std::array<Result, 2> kLinearization = {Result{"by_state", "2d 2d"}, Result{"by_control", "2d a"}};
+
 class RigidKind final : public RolloutKind {
  public:
   RigidKind() : RolloutKind("rigid", rigid_inputs(), kInputs, rigid_results(), kGamma + 1) {}
@@ -505,6 +509,28 @@ class RigidKind final : public RolloutKind {
         tangent->run(steps, views.parameters(trajectory), walked(views, trajectory), of_inputs, to);
       });
       tangent.keep();
+    });
+  }
+
+  c10::ArrayRef<Result> linearization() const override { return kLinearization; }
+
+  void linearize(const StepText& step, at::TensorList x, at::TensorList path, at::TensorList results) const override {
+    const at::IntArrayRef batch = results.front().sizes().slice(0, results.front().dim() - 2);
+    const std::int64_t steps = x[kForces].size(-2), all = c10::multiply_integers(batch);
+    if (all == 0) return;
+    const auto known = described(step, x);
+    TORCH_CHECK(known->scene.free() == 0, "scenes whose bodies are all of trees can be linearized");
+    const Views views(batch, x);
+    const WalkedViews walked(batch, path);
+    parallel_for(0, all, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
+      Kept<rigid::Linearization> linearization(known, rank_tolerance(x[rigid::kMass]), ties_named(step.word("ties")));
+      for (std::int64_t b = begin; b < end; ++b) {
+        const auto target = [&](std::size_t k) {
+          return results[k].mutable_data_ptr<double>() + b * results[k].size(-1) * results[k].size(-2);
+        };
+        linearization->run(steps, views.parameters(b), walked(views, b), target(0), target(1));
+      }
+      linearization.keep();
     });
   }
 
