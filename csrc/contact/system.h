@@ -27,9 +27,9 @@ class System {
 
   /// Factors H; false where it is not positive definite. K: [c], symmetric.
   virtual bool factor(const std::vector<Eigen::Matrix3d>& K) = 0;
-  virtual void solve(Vector& x) const = 0;  ///< x := H^-1 x
+  virtual void solve(Vector& x) const = 0;              ///< x := H^-1 x
   virtual void inverse(Eigen::MatrixXd& to) const = 0;  ///< H^-1, [n, n]
-  virtual void compliance(double* W) = 0;   ///< W [3 c, 3 c] := J H^-1 J', symmetric to the last bit
+  virtual void compliance(double* W) = 0;               ///< W [3 c, 3 c] := J H^-1 J', symmetric to the last bit
 
  protected:
   System() = default;

@@ -250,34 +250,63 @@ void LinearStep::set_jacobian(TreeDerivative::Jacobian& to) {
   Problem& problem = problems_.front();
   linearize(problem);
   const int count = static_cast<int>(problem.chosen.size());
-  of_data_.setZero(dofs + 3 * count, 2 * dofs + actuators);
-  of_data_.topLeftCorner(dofs, 2 * dofs) = problem.data.by_trees;
-  std::vector<int> rows;  // that depend on the tape
-  const auto node_of = [&](int row) { return (row < dofs ? problem.data.p[row] : problem.data.s[row - dofs]).node; };
-  for (int row = 0; row < of_data_.rows(); ++row) {
-    if (node_of(row) != 0) rows.push_back(row);
-  }
-  for (std::size_t first = 0; first < rows.size(); first += Tape::kMany) {
-    const auto many = static_cast<int>(std::min<std::size_t>(Tape::kMany, rows.size() - first));
-    tape_.begin_sweep_of_many();
-    for (int i = 0; i < many; ++i) tape_.derivatives(node_of(rows[first + i]))[i] = 1;
-    tape_.reverse_many(problem.solved, 1);
-    const auto add = [&](int node, int column) {
-      for (int i = 0; i < many; ++i) of_data_(rows[first + i], column) += tape_.derivatives(node)[i];
-    };
-    for (int k = 0; k < dofs; ++k) {
-      add(displacements_[k].node, k);
-      add(problem.from[k].node, dofs + k);
-    }
+  const Data& data = problem.data;
+  of_p_and_s_.setZero(dofs + 3 * count, 2 * dofs + actuators);
+  of_p_and_s_.topLeftCorner(dofs, 2 * dofs) = data.by_trees;
+  const auto for_each_control = [&](const auto& use) {
     for (const Leaf& leaf : leaves_) {
-      if (leaf.input == kForces) add(leaf.node, 2 * dofs + leaf.index - 6 * scene_.bodies);
+      if (leaf.input == kForces) use(leaf.node, leaf.index - 6 * scene_.bodies);
     }
+  };
+  // The forces of a joint depend on its own motion and controls alone, so that one sweep has them all.
+  tape_.begin_sweep();
+  for (const Variable& number : data.p) tape_.add(number.node, number.node == 0 ? 0 : 1);
+  tape_.reverse(problem.solved, 1);
+  for (int k = 0; k < dofs; ++k) {
+    of_p_and_s_(k, k) += tape_.derivative(displacements_[k].node);
+    of_p_and_s_(k, dofs + k) += tape_.derivative(problem.from[k].node);
+  }
+  for_each_control([&](int node, int actuator) {
+    const int joint = scene_.actuators[actuator].joint;
+    of_p_and_s_(scene_.joints[joint].dof, 2 * dofs + actuator) += tape_.derivative(node);
+  });
+  // The rows of s and of the impulses on bodies, several in each sweep.
+  std::vector<int> nodes;
+  for (const Variable& number : data.s) nodes.push_back(number.node);
+  for (const TouchedBody& touched : data.touched) {
+    for (const Vector<Variable>* const part : {&touched.impulse.force, &touched.impulse.torque}) {
+      for (const Variable& number : part->entry) nodes.push_back(number.node);
+    }
+  }
+  of_rows_.resize(static_cast<Eigen::Index>(nodes.size()), dofs);
+  for (std::size_t first = 0; first < nodes.size(); first += Tape::kMany) {
+    const auto many = static_cast<int>(std::min<std::size_t>(Tape::kMany, nodes.size() - first));
+    tape_.begin_sweep_of_many();
+    for (int i = 0; i < many; ++i) tape_.derivatives(nodes[first + i])[i] = 1;
+    std::fill_n(tape_.derivatives(0), Tape::kMany, 0.0);  // of rows that are constant
+    tape_.reverse_many(problem.solved, 1);
+    for (int k = 0; k < dofs; ++k) {
+      const double* const of = tape_.derivatives(displacements_[k].node);
+      for (int i = 0; i < many; ++i) of_rows_(first + i, k) = of[i];
+    }
+  }
+  of_p_and_s_.bottomLeftCorner(3 * count, dofs) = of_rows_.topRows(3 * count);
+  Eigen::Index row = 3 * count;
+  for (const TouchedBody& touched : data.touched) {
+    trees_.for_each_carrier(touched.body, [&](int k) {
+      const SpatialMotion& screw = trees_.screw(k);
+      for (Eigen::Index i = 0; i < 3; ++i) {
+        of_p_and_s_.row(k).head(dofs) +=
+            screw.linear[i] * of_rows_.row(row + i) + screw.angular[i] * of_rows_.row(row + 3 + i);
+      }
+    });
+    row += 6;
   }
   v_by_p_.resize(dofs, dofs);
   v_by_s_.resize(dofs, 3 * count);
   derivative_->jacobian(count, posed_, at_, is_same_, v_by_p_, v_by_s_);
-  to.noalias() = v_by_p_ * of_data_.topRows(dofs);
-  to.noalias() += v_by_s_ * of_data_.bottomRows(3 * count);
+  to.noalias() = v_by_p_ * of_p_and_s_.topRows(dofs);
+  to.leftCols(dofs).noalias() += v_by_s_ * of_p_and_s_.bottomLeftCorner(3 * count, dofs);
 }
 
 // The problem of a step without impacts.
@@ -512,21 +541,17 @@ void LinearStep::add_data(const Problem& problem, const SolvedContacts& at, Leav
                after.data() + first_of_trees, work_, data.p.data() + first_of_trees);
 }
 
-// p of the trees: what contacts and joints add on the tape, and the derivative of the rest.
+// p of the trees: what joints add, the impulses of contacts, and the derivative of the rest.
 void LinearStep::add_trees(const Problem& problem, const SolvedContacts& at, Leaves& read, Data& data) {
   const int first = scene_.first_of_trees();
-  Variable* const p = data.p.data() + first;
+  data.touched.clear();
   for (const Link& link : scene_.links) {
     if (!is_turned_[link.body]) continue;
     const Wrench<Variable>& wrench = work_.wrenches[link.body];
-    const Vector<Variable> arm = read.position(link.body) - constant(trees_.origin(link.body)),
-                           torque = wrench.torque + cross(arm, wrench.force);
-    trees_.for_each_carrier(link.body, [&](int k) {
-      const SpatialMotion& screw = trees_.screw(k);
-      p[k] = p[k] + dot(constant(screw.angular), torque) + dot(constant(screw.linear), wrench.force);
-    });
+    const Vector<Variable> arm = read.position(link.body) - constant(trees_.origin(link.body));
+    data.touched.push_back({link.body, {wrench.force, wrench.torque + cross(arm, wrench.force)}});
   }
-  add_joint_forces(scene_, joints_, true, problem.from.data() + first, at_point_.data() + first, p);
+  add_joint_forces(scene_, joints_, true, problem.from.data() + first, at_point_.data() + first, data.p.data() + first);
   std::transform(problem.from.begin() + first, problem.from.end(), from_.begin() + first,
                  [](const Variable& number) { return number.value; });
   trees_.differentiate(parameters_, read.u, from_.data() + first, at.v + first, work_.wrenches, data.by_trees);
@@ -674,7 +699,16 @@ void LinearStep::pass_back(const Problem& problem, const double* g_gamma, double
       tape_.add(displacements_[k].node, of_states_[k]);
       tape_.add(problem.from[first + k].node, of_states_[dofs + k]);
     }
-    if (to_u != nullptr) trees_.add_gradient(parameters_, given.data(), to_u);
+    if (data.touched.empty() && to_u == nullptr) return;
+    trees_.set_velocities(given.data());
+    for (const TouchedBody& touched : data.touched) {
+      const SpatialMotion& along = trees_.velocity(touched.body);
+      for (std::size_t i = 0; i < 3; ++i) {
+        tape_.add(touched.impulse.force[i].node, along.linear[i]);
+        tape_.add(touched.impulse.torque[i].node, along.angular[i]);
+      }
+    }
+    if (to_u != nullptr) trees_.add_gradient(parameters_, to_u);
   };
   add_p(problem.data, of_p_);
   add(problem.data.s, of_s_);
@@ -704,6 +738,14 @@ void LinearStep::pass_on(const Problem& problem, const double* du, double* dgamm
       of_states_[dofs + k] = tape_.derivative(problem.from[first + k].node);
     }
     Eigen::Map<Eigen::VectorXd>(of.data() + first, dofs).noalias() += data.by_trees * of_states_;
+    for (const TouchedBody& touched : data.touched) {
+      Wrench<double> change;
+      for (std::size_t i = 0; i < 3; ++i) {
+        change.force[i] = tape_.derivative(touched.impulse.force[i].node);
+        change.torque[i] = tape_.derivative(touched.impulse.torque[i].node);
+      }
+      trees_.add_forces(touched.body, change, of.data() + first);
+    }
     if (du != nullptr) trees_.add_change(parameters_, du, of.data() + first);
   };
   read_p(problem.data, of_p_);

@@ -84,8 +84,8 @@ class LinearStep {
 
   /// Whether the motion of trees has its derivative in closed form, at one point.
   bool has_jacobian() const { return uses_trees_ && !has_two_points_; }
-  /// The derivative of the velocities after the step, [d, 2 d + a], in the displacements of the d degrees of freedom, in
-  /// the velocities before and in the controls, which must be the only derivatives. All bodies must be of trees.
+  /// The derivative of the velocities after the step, [d, 2 d + a], in the displacements of the d degrees of freedom,
+  /// in the velocities before and in the controls, which must be the only derivatives. All bodies must be of trees.
   void set_jacobian(TreeDerivative::Jacobian& to);
 
  private:
@@ -95,10 +95,17 @@ class LinearStep {
   };
   static constexpr int kForces = kParameters;
   struct Leaves;  // reads the variables of a step, and adds them to the tape
+  struct TouchedBody {
+    int body;
+    Wrench<Variable> impulse;
+  };
   // The data of a problem of the step, on the tape, at a point.
   struct Data {
     std::vector<Variable> p, s;
-    TreeDerivative::Jacobian by_trees;  // of p, besides the tape, where trees_ is used
+    // Where trees_ is used, p is besides: the impulses of contacts on the bodies that they touch, about the origins of
+    // the trees, and what has this derivative in the displacements and in the velocities before.
+    std::vector<TouchedBody> touched;
+    TreeDerivative::Jacobian by_trees;
   };
   // A problem of the step.
   struct Problem {
@@ -167,7 +174,7 @@ class LinearStep {
   bool may_use_trees_ = false, uses_trees_ = false;  // whether the parameters allow it; whether this step uses it
   std::vector<Variable> displacements_;              // of the degrees of freedom of the trees
   Eigen::VectorXd of_states_;                        // of these and of the velocities before
-  TreeDerivative::Jacobian of_data_;                 // of p and s, in the same and in the controls
+  TreeDerivative::Jacobian of_p_and_s_, of_rows_;    // derivatives in the same and in the controls
   Eigen::MatrixXd v_by_p_, v_by_s_;
   JointForces<Variable> joints_;
   TreeWork<Variable> work_;

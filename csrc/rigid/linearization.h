@@ -7,8 +7,8 @@
 
 namespace lcp::rigid {
 
-/// A and B of RobotLinearization for all steps together, through which the change of the control is the same. All bodies
-/// must be of trees. Allocates as LinearStep does.
+/// A and B of RobotLinearization for all steps together, through which the change of the control is the same. All
+/// bodies must be of trees. Allocates as LinearStep does.
 class Linearization {
  public:
   /// See LinearStep.

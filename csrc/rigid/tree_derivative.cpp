@@ -1,5 +1,7 @@
 #include "rigid/tree_derivative.h"
 
+#include <algorithm>
+
 namespace lcp::rigid {
 namespace {
 
@@ -251,17 +253,22 @@ void TreeDerivative::differentiate(const Parameters<const double>& parameters, c
   }
 }
 
-void TreeDerivative::add_change(const Parameters<const double>& parameters, const double* du, double* dP) {
+void TreeDerivative::add_forces(int body, const Wrench<double>& wrench, double* to) const {
+  for_each_carrier(body, [&](int k) { to[k] += dot(screws_[k], wrench); });
+}
+
+void TreeDerivative::add_change(const Parameters<const double>& parameters, const double* du, double* dP) const {
   for (const Link& link : scene_.links) {
-    const Numbers force = vector_at(du, 2 * link.body);
-    const Wrench<double> wrench = {force, cross(center_of_mass(link.body, parameters), force) +
-                                              places_->rotations[link.body] * vector_at(du, 2 * link.body + 1)};
-    for_each_carrier(link.body, [&](int k) { dP[k] += scene_.dt * dot(screws_[k], wrench); });
+    const double* const own = du + 6 * link.body;
+    if (std::all_of(own, own + 6, [](double number) { return number == 0; })) continue;
+    const Numbers force = scene_.dt * vector_at(own, 0), torque = scene_.dt * vector_at(own, 1);
+    add_forces(link.body,
+               {force, cross(center_of_mass(link.body, parameters), force) + places_->rotations[link.body] * torque},
+               dP);
   }
 }
 
-void TreeDerivative::add_gradient(const Parameters<const double>& parameters, const double* g, double* to_u) {
-  set_velocities(g);
+void TreeDerivative::add_gradient(const Parameters<const double>& parameters, double* to_u) const {
   for (const Link& link : scene_.links) {
     const SpatialMotion& along = velocities_[link.body];
     const Numbers force = along.linear + cross(along.angular, center_of_mass(link.body, parameters)),

@@ -55,10 +55,12 @@ class TreeDerivative {
   void differentiate(const Parameters<const double>& parameters, const double* u, const double* before,
                      const double* after, const std::vector<Wrench<Variable>>& impulses, Jacobian& to);
 
+  /// Adds the forces along the degrees of freedom for a wrench on a body, about the origin of its tree.
+  void add_forces(int body, const Wrench<double>& wrench, double* to) const;
   /// Adds the change of P for that of the forces on bodies, du.
-  void add_change(const Parameters<const double>& parameters, const double* du, double* dP);
-  /// Adds the gradient of the forces on bodies for that of P.
-  void add_gradient(const Parameters<const double>& parameters, const double* g, double* to_u);
+  void add_change(const Parameters<const double>& parameters, const double* du, double* dP) const;
+  /// Adds the gradient of the forces on bodies for that of P, which set_velocities was given.
+  void add_gradient(const Parameters<const double>& parameters, double* to_u) const;
 
  private:
   // A body and all that it carries, about the origin of the tree.

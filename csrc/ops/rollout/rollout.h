@@ -32,8 +32,8 @@ at::Tensor of_all_steps(const char* name, const at::Tensor& x, c10::SymIntArrayR
 /// The tangents of the differentiable results `path` of roll_out, for those of the differentiable inputs.
 std::vector<at::Tensor> rollout_tangent(std::string_view step, at::TensorList x, at::TensorList path, at::TensorList d);
 
-/// The derivatives of the end of a rollout of robots with the results `path`: A, [..., 2 d, 2 d], in its first state and
-/// B, [..., 2 d, a], in a constant control. NaN where a step was not solved.
+/// The derivatives of the end of a rollout of robots with the results `path`: A, [..., 2 d, 2 d], in its first state
+/// and B, [..., 2 d, a], in a constant control. NaN where a step was not solved.
 std::vector<at::Tensor> linearize_rollout(std::string_view step, at::TensorList x, at::TensorList path);
 
 /// Adds the links, joints and actuators of the trees of a step of rigid bodies to a scene with its bodies, balls and
