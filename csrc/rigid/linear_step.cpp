@@ -155,7 +155,6 @@ void LinearStep::record(std::int64_t s, const WalkedPath& walked) {
   posed_of_ = nullptr;
   leaves_.clear();
   const State<const double> now = walked.before(s);
-  simulator_.set_step(parameters_, now, walked.u[s]);
   for (std::size_t part = 0; part < kStateParts; ++part) {
     for (std::size_t i = 0; i < state_[part].size(); ++i) {
       state_[part][i] = Variable::independent(tape_, now[part][i]);
@@ -167,6 +166,7 @@ void LinearStep::record(std::int64_t s, const WalkedPath& walked) {
     if (is_smoothed_ || walked.chosen[s][k] != kNotChosen) chosen_.push_back(k);
     has_impacts_ = has_impacts_ || walked.chosen[s][k] == kWithImpacts;
   }
+  simulator_.set_step(parameters_, now, walked.u[s], chosen_);
   Leaves read = {*this, walked.u[s]};
   for_each_velocity(scene_, [&](int k, StatePart part, int i) { before_.all[k] = state_[part][i]; });
   after_.all = before_.all;

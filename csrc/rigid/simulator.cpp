@@ -234,8 +234,18 @@ std::span<const StepProblem> Simulator::problems_of(const Parameters<const doubl
   return {problems_.data(), count_};
 }
 
-bool Simulator::set_step(const Parameters<const double>& parameters, const State<const double>& now, const double* u) {
-  return find({scene_, parameters, now, u, places_});
+bool Simulator::set_step(const Parameters<const double>& parameters, const State<const double>& now, const double* u,
+                         std::span<const int> chosen) {
+  const Numbers read = {scene_, parameters, now, u, places_};
+  if (!find_free(read)) return false;
+  for (const int k : chosen) {
+    Meeting& meeting = meetings_[k];
+    const Pair& pair = scene_.pairs[k];
+    meeting.contact = contact_of<double>(pair, read);
+    if (!pair.is_limit()) meeting.rows[2] = row_of(pair, meeting.contact, meeting.contact.normal, read);
+    meeting.has_tangents = meeting.is_far = false;
+  }
+  return true;
 }
 
 // The velocities of the bodies.
@@ -275,8 +285,8 @@ bool Simulator::find_trees(const Numbers& read) {
   return true;
 }
 
-// The free velocities and the meetings of all pairs. False where numbers are not finite, or a quaternion is 0.
-bool Simulator::find(const Numbers& read) {
+// The places and the velocities before and without contacts. False where numbers are not finite, or a quaternion is 0.
+bool Simulator::find_free(const Numbers& read) {
   for (int k = 0; k < size_of(kOrientation, scene_); k += 4) {
     const Quaternion<double> q = quaternion_at(read.state[kOrientation] + k, 0);
     const double square = q.w * q.w + q.x * q.x + q.y * q.y + q.z * q.z;
@@ -293,8 +303,13 @@ bool Simulator::find(const Numbers& read) {
     if (!find_trees(read)) return false;
   }
   if (!is_finite(free_.all.data(), scene_.velocities())) return false;
-  set_bodies(before_);
   set_bodies(free_);
+  return true;
+}
+
+// The same, and the meetings of all pairs.
+bool Simulator::find(const Numbers& read) {
+  if (!find_free(read)) return false;
   const bool is_compliant = scene_.law.formulation == Formulation::kCompliant;
   has_impacts_ = false;
   if (skips_far_) set_speeds(free_);
@@ -380,6 +395,7 @@ Status Simulator::collide(const Numbers& read, std::int64_t& iterations) {
     const double round_off = magnitude_of(scene_.pairs[k], meeting.rows[2], free_, scene_) * kRoundOff;
     least = std::max({least, -kSlack * velocity_of(k, meeting.rows[2], free_), round_off});
   }
+  set_bodies(before_);
   start_ = after_;
   std::fill(motion_.all.begin(), motion_.all.end(), 0.0);
   set_bodies(motion_);
@@ -624,10 +640,12 @@ double Simulator::velocity_of(int k, const Row<double>& row, const Velocities<do
 // contacts. Returns whether there are any.
 bool Simulator::choose(const Numbers& read, const Velocities<double>& nu, double slack) {
   double largest = 0;
-  if (skips_far_) set_speeds(nu);
-  for (int k = 0; k < scene_.contacts(); ++k) {
-    const Meeting& meeting = meetings_[k];
-    if (meeting.is_far && meeting.b <= fastest(k)) rows(k);
+  if (skips_far_) {
+    set_speeds(nu);
+    for (int k = 0; k < scene_.contacts(); ++k) {
+      const Meeting& meeting = meetings_[k];
+      if (meeting.is_far && meeting.b <= fastest(k)) rows(k);
+    }
   }
   for (int k = 0; k < scene_.contacts() && slack != 0; ++k) {
     if (meetings_[k].is_far) continue;

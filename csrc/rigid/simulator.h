@@ -52,15 +52,16 @@ class Simulator {
 
   /// Makes the parameters those of the steps that problems_of is asked for.
   void begin(const Parameters<const double>& parameters);
-  /// Computes what a step begins with, for the next three functions. False where numbers are not finite, a quaternion
-  /// is 0, or the mass matrix of the trees is not positive definite.
-  bool set_step(const Parameters<const double>& parameters, const State<const double>& now, const double* u);
+  /// Computes what a step begins with, and where these pairs meet, for the next functions. False where numbers are not
+  /// finite, a quaternion is 0, or the mass matrix of the trees is not positive definite.
+  bool set_step(const Parameters<const double>& parameters, const State<const double>& now, const double* u,
+                std::span<const int> chosen);
   const std::vector<double>& mass_matrix() const { return A_; }  ///< A, [n, n]
   const Places<double>& places() const { return places_; }
   const Velocities<double>& free_velocities() const { return free_; }
   /// `free` of find_joint_forces.
   const double* unlimited_velocities() const { return unlimited_.empty() ? nullptr : unlimited_.data(); }
-  void set_rows(std::span<const int> chosen, double* J);  ///< J of these pairs
+  void set_rows(std::span<const int> chosen, double* J);  ///< J of some of these pairs
 
   /// The problems of a step with impacts that a run has solved. The next call overwrites them. Where derivatives are
   /// smoothed, all pairs that may close without an impact are chosen, as such a derivative sees them, too.
@@ -94,6 +95,7 @@ class Simulator {
 
   void set_bodies(Velocities<double>& nu);
   bool find_trees(const Numbers& read);
+  bool find_free(const Numbers& read);
   bool find(const Numbers& read);
   Status solve(const Numbers& read, const Kept& kept, std::int64_t& iterations);
   Status hold(const Numbers& read, Kind kind, const Kept& kept, std::int64_t& iterations);
