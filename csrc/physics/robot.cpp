@@ -165,14 +165,17 @@ const std::vector<Number>& all_numbers() {
                                           {"normals", kNormals, 'h', {3}},
                                           {"offsets", kOffsets, 'h', {}},
                                           {"mu", kMu, 'c', {}},
-                                          {"gravity", kGravity, ' ', {3}}};
+                                          {"gravity", kGravity, ' ', {3}},
+                                          {"box_sizes", kBoxSizes, 'e', {3}},
+                                          {"box_centers", kBoxCenters, 'e', {3}},
+                                          {"box_orientations", kBoxTurns, 'e', {4}}};
   return all;
 }
 
 // The sizes of a robot.
 struct Sizes {
   Numbers kinds;
-  std::int64_t bodies, dofs, actuators, balls, planes, contacts, limits;
+  std::int64_t bodies, dofs, actuators, balls, planes, boxes, contacts, limits;
 
   Sizes(const ops::StepText& structure, const Tensors& numbers) {
     const Numbers joints = structure.counts("joints");
@@ -183,6 +186,7 @@ struct Sizes {
     balls = 0;
     for (const std::int64_t count : structure.counts("balls")) balls += count;
     planes = numbers[16].size(-1);
+    boxes = numbers[19].dim() > 1 ? numbers[19].size(-2) : 0;
     contacts = std::ssize(structure.counts("pairs")) / 4;
     limits = std::ssize(structure.counts("limits")) / 2;
   }
@@ -200,6 +204,8 @@ struct Sizes {
         return balls;
       case 'h':
         return planes;
+      case 'e':
+        return boxes;
       default:
         return contacts;
     }
@@ -325,6 +331,15 @@ std::string structure_of(const Robot& robot) {
     const bool is_plane = contact.plane != RobotContact::kNone;
     TORCH_CHECK(!is_plane || (contact.plane >= 0 && contact.plane < planes), "a contact must name planes from 0 to ",
                 planes - 1, "; got ", contact.plane);
+    if (contact.box != RobotContact::kNone) {
+      TORCH_CHECK(contact.box >= 0 && contact.box < std::ssize(robot.boxes), "a contact must name boxes from 0 to ",
+                  std::ssize(robot.boxes) - 1, "; got ", contact.box);
+      const std::int64_t body = robot.boxes[contact.box];
+      TORCH_CHECK(body >= 0 && body < bodies, "boxes must be of bodies from 0 to ", bodies - 1, "; got ", body);
+      pairs.insert(pairs.end(),
+                   {body_of(contact.ball), contact.ball, body, planes + std::ssize(body_of_ball) + contact.box});
+      continue;
+    }
     pairs.insert(pairs.end(), {body_of(contact.ball), contact.ball, is_plane ? -1 : body_of(contact.other),
                                is_plane ? contact.plane : planes + contact.other});
     if (contact.end != RobotContact::kNone || contact.other_end != RobotContact::kNone) {
@@ -455,11 +470,11 @@ RobotPlaces places_of(const Tensor& qpos, const std::string& structure, const Te
 }
 
 Tensors numbers_of(const Robot& robot) {
-  const Tensors all = {robot.mass,           robot.inertia, robot.center_of_mass, robot.position,
-                       robot.orientation,    robot.axis,    robot.anchor,         robot.range,
-                       robot.spring,         robot.damping, robot.armature,       robot.gear,
-                       robot.actuator_force, robot.centers, robot.radii,          robot.normals,
-                       robot.offsets,        robot.mu,      robot.gravity};
+  const Tensors all = {
+      robot.mass,           robot.inertia,   robot.center_of_mass, robot.position,        robot.orientation, robot.axis,
+      robot.anchor,         robot.range,     robot.spring,         robot.damping,         robot.armature,    robot.gear,
+      robot.actuator_force, robot.centers,   robot.radii,          robot.normals,         robot.offsets,     robot.mu,
+      robot.gravity,        robot.box_sizes, robot.box_centers,    robot.box_orientations};
   for (std::size_t k = 0; k < all.size(); ++k) {
     TORCH_CHECK(all[k].defined(), "the robot has no ", all_numbers()[k].name);
   }

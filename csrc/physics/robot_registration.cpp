@@ -22,16 +22,17 @@ namespace {
 using at::Tensor;
 using robots::Numbers;
 
-// joints: body, kind and whether it has limits, of each. contacts: the five numbers of each RobotContact.
+// joints: body, kind and whether it has limits, of each. contacts: the six numbers of each RobotContact.
 std::string structure_of(const Numbers& parents, const Numbers& joints, const Numbers& actuators,
-                         const std::vector<double>& ranges, const Numbers& balls, const Numbers& contacts,
-                         std::int64_t planes) {
+                         const std::vector<double>& ranges, const Numbers& balls, const Numbers& boxes,
+                         const Numbers& contacts, std::int64_t planes) {
   Robot robot;
   robot.parents = parents;
   robot.balls = balls;
+  robot.boxes = boxes;
   robot.offsets = at::empty({planes});
   TORCH_CHECK(joints.size() % 3 == 0, "joints must be three numbers each; got ", joints.size());
-  TORCH_CHECK(contacts.size() % 5 == 0, "contacts must be five numbers each; got ", contacts.size());
+  TORCH_CHECK(contacts.size() % 6 == 0, "contacts must be six numbers each; got ", contacts.size());
   TORCH_CHECK(ranges.size() == 4 * actuators.size(), "ranges must be four numbers for each of ", actuators.size(),
               " actuators; got ", ranges.size());
   for (std::size_t k = 0; k < joints.size(); k += 3) {
@@ -41,8 +42,9 @@ std::string structure_of(const Numbers& parents, const Numbers& joints, const Nu
     const double* const range = ranges.data() + 4 * k;
     robot.actuators.push_back({actuators[k], {range[0], range[1]}, {range[2], range[3]}});
   }
-  for (std::size_t k = 0; k < contacts.size(); k += 5) {
-    robot.contacts.push_back({contacts[k], contacts[k + 1], contacts[k + 2], contacts[k + 3], contacts[k + 4]});
+  for (std::size_t k = 0; k < contacts.size(); k += 6) {
+    const std::int64_t* const x = contacts.data() + k;
+    robot.contacts.push_back({x[0], x[1], x[2], x[3], x[4], x[5]});
   }
   return robots::structure_of(robot);
 }
@@ -63,8 +65,8 @@ RobotLinearization linearize(const Tensor& qpos, const Tensor& qvel, const Tenso
 }
 
 LCP_LIBRARY_FRAGMENT(library) {
-  ops::define_plain<structure_of>(library,
-                                  "_structure_of_robot(parents, joints, actuators, ranges, balls, contacts, planes)");
+  ops::define_plain<structure_of>(
+      library, "_structure_of_robot(parents, joints, actuators, ranges, balls, boxes, contacts, planes)");
   ops::define<roll_out>(
       library,
       "_roll_out_robot(qpos, qvel, control?, forces?, K?, qpos_reference?, qvel_reference?, rows, structure, numbers, "

@@ -30,6 +30,9 @@ struct LinearStep::Leaves {
   Vector<Variable> vector(int input, int i) {
     return {leaf(input, 3 * i), leaf(input, 3 * i + 1), leaf(input, 3 * i + 2)};
   }
+  Quaternion<Variable> quaternion(int input, int i) {
+    return {leaf(input, 4 * i), leaf(input, 4 * i + 1), leaf(input, 4 * i + 2), leaf(input, 4 * i + 3)};
+  }
   const Variable* state(StatePart part) const { return step.state_[part].data(); }
 
   const Vector<Variable>& position(int body) const {
@@ -56,6 +59,9 @@ struct LinearStep::Leaves {
   Variable radius(int ball) { return leaf(kRadii, ball); }
   Vector<Variable> normal(int plane) { return vector(kNormals, plane); }
   Variable offset(int plane) { return leaf(kOffsets, plane); }
+  Vector<Variable> box_size(int box) { return vector(kBoxSizes, box); }
+  Vector<Variable> box_center(int box) { return vector(kBoxCenters, box); }
+  Quaternion<Variable> box_turn(int box) { return quaternion(kBoxTurns, box); }
   Variable mu(int pair) { return leaf(kMu, pair); }
   Variable restitution(int pair) { return leaf(kRestitution, pair); }
   Variable stiffness(int pair) { return leaf(kStiffness, pair); }
@@ -66,11 +72,7 @@ struct LinearStep::Leaves {
   const Joint& joint(int i) const { return scene().joints[i]; }
   Vector<Variable> center_of_mass(int body) { return vector(kMassCenter, body - scene().free()); }
   Vector<Variable> placement(int body) { return vector(kPlacement, body - scene().free()); }
-  Quaternion<Variable> turn_of_placement(int body) {
-    const int first = 4 * (body - scene().free());
-    return {leaf(kPlacementTurn, first), leaf(kPlacementTurn, first + 1), leaf(kPlacementTurn, first + 2),
-            leaf(kPlacementTurn, first + 3)};
-  }
+  Quaternion<Variable> turn_of_placement(int body) { return quaternion(kPlacementTurn, body - scene().free()); }
   Vector<Variable> axis(int i) { return vector(kAxis, i); }
   Vector<Variable> anchor(int i) { return vector(kAnchor, i); }
   Vector<Variable> origin(int i) const { return vector_at(state(kPosition), joint(i).position); }

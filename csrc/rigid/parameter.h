@@ -5,6 +5,7 @@ namespace lcp::rigid {
 
 /// The parameters of a trajectory, for each of the bodies, balls, planes and contacts, row-major. The bodies of trees
 /// are l of the b bodies; their joints are j, with d degrees of freedom, and q coordinates, those of slides and hinges.
+/// e boxes are fixed to bodies.
 enum Parameter : int {
   kMass,           ///< [b], kg
   kInertia,        ///< [b, 3, 3], kg m^2, about the centre of mass
@@ -29,6 +30,9 @@ enum Parameter : int {
   kArmature,       ///< [d], kg or kg m^2
   kGear,           ///< [a], of the actuators
   kActuatorForce,  ///< [a, 4]: gain, b_0, b_1 and b_2 of Actuator
+  kBoxSizes,       ///< [e, 3], m, half the lengths of the edges
+  kBoxCenters,     ///< [e, 3], m, in the axes of the body
+  kBoxTurns,       ///< [e, 4], its orientation in these
   kParameters
 };
 

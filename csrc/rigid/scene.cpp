@@ -43,6 +43,11 @@ int size_of(Parameter parameter, const Scene& scene) {
       return static_cast<int>(scene.actuators.size());
     case kActuatorForce:
       return 4 * static_cast<int>(scene.actuators.size());
+    case kBoxSizes:
+    case kBoxCenters:
+      return 3 * scene.boxes;
+    case kBoxTurns:
+      return 4 * scene.boxes;
     case kParameters:
       break;
   }

@@ -12,17 +12,18 @@
 
 namespace lcp::rigid {
 
-/// A ball of a body, and the plane or the ball that it may touch, or the limit of a joint. The balls of all bodies are
-/// numbered together. A capsule is the ball that moves from one ball to another of the same radius. A limit counts as a
-/// contact without friction along the coordinate of the joint.
+/// A ball of a body, and the plane, the ball or the box that it may touch, or the limit of a joint. The balls of all
+/// bodies are numbered together, and so are the boxes. A capsule is the ball that moves from one ball to another of the
+/// same radius. A limit counts as a contact without friction along the coordinate of the joint.
 struct Pair {
   int body, ball;
   int other_body;                      ///< kWorld for a fixed plane
-  int plane;                           ///< -1 for a pair of balls
+  int plane;                           ///< -1 for a pair of balls, and of a ball and a box
   int other_ball;                      ///< of a pair of balls
   int limited = kNone;                 ///< the joint of a limit, for which the others are not used
   bool is_upper = false;               ///< the limit that it is
   int end = kNone, other_end = kNone;  ///< the other ends of a pair of capsules
+  int box = kNone;                     ///< of the other body
 
   static constexpr int kWorld = -1, kNone = -1;
 
@@ -88,6 +89,7 @@ struct Scene {
   std::vector<Link> links = {};
   std::vector<Joint> joints = {};
   std::vector<Actuator> actuators = {};
+  int boxes = 0;
 
   int contacts() const { return static_cast<int>(pairs.size()); }
   int free() const { return bodies - static_cast<int>(links.size()); }

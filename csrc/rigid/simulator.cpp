@@ -50,8 +50,8 @@ bool are_valid_trees(const Scene& scene, const Parameters<const double>& paramet
     const double* const x = parameters[parameter];
     return std::all_of(x, x + size_of(parameter, scene), [](double number) { return number >= 0; });
   };
-  return are_positive(kMass) && are_positive(kRadii) && are_positive(kMu) && are_positive(kDamping) &&
-         are_positive(kArmature);
+  return are_positive(kMass) && are_positive(kRadii) && are_positive(kBoxSizes) && are_positive(kMu) &&
+         are_positive(kDamping) && are_positive(kArmature);
 }
 
 // Whether both pairs are of the same body, and of another body or the same plane.
@@ -98,6 +98,9 @@ struct Simulator::Numbers {
   double radius(int ball) const { return parameters[kRadii][ball]; }
   Vector<double> normal(int plane) const { return vector_at(parameters[kNormals], plane); }
   double offset(int plane) const { return parameters[kOffsets][plane]; }
+  Vector<double> box_size(int box) const { return vector_at(parameters[kBoxSizes], box); }
+  Vector<double> box_center(int box) const { return vector_at(parameters[kBoxCenters], box); }
+  Quaternion<double> box_turn(int box) const { return quaternion_at(parameters[kBoxTurns], box); }
   double restitution(int pair) const { return parameters[kRestitution][pair]; }
   double stiffness(int pair) const { return parameters[kStiffness][pair]; }
   double dissipation(int pair) const { return parameters[kDissipation][pair]; }

@@ -3,8 +3,8 @@
 //
 // `read` gives the numbers that a part depends on, as Vector<T> and the like: position(body), orientation(body),
 // rotation(body), velocity(body), angular_velocity(body), mass(body), inertia(body), drag(body), gravity(), force(body)
-// and torque(body), center(ball), radius(ball), normal(plane) and offset(plane), restitution(pair), stiffness(pair) and
-// dissipation(pair).
+// and torque(body), center(ball), radius(ball), normal(plane) and offset(plane), box_size(box), box_center(box) and
+// box_turn(box), restitution(pair), stiffness(pair) and dissipation(pair).
 #pragma once
 
 #include <array>
@@ -95,6 +95,41 @@ std::array<T, 2> nearest_shares(const Segment<T>& a, const Segment<T>& b) {
   return {on_a(t), t};
 }
 
+/// x, or the nearest number from -bound to bound.
+template <class T>
+T clamped(const T& x, const T& bound) {
+  return value_of(x) > value_of(bound) ? bound : value_of(x) < -value_of(bound) ? T(-bound) : x;
+}
+
+/// Where a ball is nearest to a box. Its centre may be within the box: then the nearest face pushes it out.
+template <class T, class Reader>
+Contact<T> contact_with_box(const Vector<T>& center, const T& radius, int body, int box, Reader& read) {
+  using std::sqrt;
+  const Matrix<T> axes = read.rotation(body) * rotation_matrix(read.box_turn(box));
+  const Vector<T> middle = read.position(body) + read.rotation(body) * read.box_center(box), size = read.box_size(box),
+                  at = transposed_times(axes, center - middle);
+  Vector<T> outside;
+  std::size_t face = 0;
+  for (std::size_t i = 0; i < 3; ++i) {
+    outside[i] = at[i] - clamped(at[i], size[i]);
+    const auto depth = [&](std::size_t k) { return value_of(size[k]) - std::abs(value_of(at[k])); };
+    if (depth(i) < depth(face)) face = i;
+  }
+  const T square = dot(outside, outside);
+  T distance;
+  Vector<T> normal = {0, 0, 0};
+  if (value_of(square) > 0) {
+    distance = sqrt(square);
+    normal = axes * ((1 / distance) * outside);
+  } else {
+    const double sign = value_of(at[face]) < 0 ? -1 : 1;
+    distance = sign * at[face] - size[face];
+    normal = sign * column(axes, face);
+  }
+  const T gap = distance - radius;
+  return {gap, normal, center - (radius + 0.5 * gap) * normal};
+}
+
 /// That of a limit has a gap alone, m or rad.
 template <class T, class Reader>
 Contact<T> contact_of(const Pair& pair, Reader& read) {
@@ -114,6 +149,7 @@ Contact<T> contact_of(const Pair& pair, Reader& read) {
     }
     return {dot(normal, center) - offset - radius, normal, center - radius * normal};
   }
+  if (pair.box != Pair::kNone) return contact_with_box(center, radius, pair.other_body, pair.box, read);
   Vector<T> other = center_of<T>(pair.other_body, pair.other_ball, read);
   if (pair.end != Pair::kNone || pair.other_end != Pair::kNone) {
     const Segment<T> own = segment_of<T>(pair.body, pair.ball, pair.end, read),

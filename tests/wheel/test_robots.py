@@ -93,6 +93,83 @@ def test_ranges_bound_controls_and_forces():
     assert speed(actuators=[RobotActuator(0, force_range=(-1, 3))]) == pytest.approx(0.001 * 3 * 3)
 
 
+def ball_beside_box(**changes):
+    """A free ball of 1 kg and 4 cm beside a free box that is as good as fixed."""
+    half = numbers(0.1, 0.2, 0.15)
+    fields = dict(
+        parents=[-1, -1], joints=[RobotJoint(0, "free"), RobotJoint(1, "free")], dt=0.01, mass=[1.0, 1e9],
+        inertia=torch.stack([6.4e-4 * torch.eye(3).double(), 1e9 * torch.eye(3).double()]), center_of_mass=[[0.0] * 3] * 2,
+        position=[[0.0] * 3] * 2, orientation=[[1.0, 0, 0, 0]] * 2, axis=[[0.0] * 3] * 2, anchor=[[0.0] * 3] * 2,
+        range=[[0.0] * 2] * 2, spring=[[0.0] * 2] * 2, damping=[0.0] * 12, armature=[0.0] * 12, balls=[1, 0],
+        centers=[[0.0] * 3], radii=[0.04], boxes=[1], box_sizes=half[None], box_centers=[[0.03, -0.02, 0.01]],
+        box_orientations=[[0.9, 0.1, -0.3, 0.2]], contacts=[RobotContact(0, box=0)], mu=[0.0], gravity=[0.0] * 3)
+    return Robot(**{**fields, **changes})
+
+
+def test_balls_touch_boxes_where_they_are_nearest():
+    """The gap and the normal of a ball outside and inside, from the velocity to which it is stopped."""
+    mujoco = pytest.importorskip("mujoco")
+    robot = ball_beside_box()
+    count = 2000
+    outside = normal(count, 3, seed=1)
+    center = 0.3 * outside  # some within the box
+    turn = torch.nn.functional.normalize(normal(count, 4, seed=2), dim=-1)
+    place = 0.1 * normal(count, 3, seed=3)
+    qpos = torch.cat([center, numbers(1, 0, 0, 0).expand(count, 4), place, turn], -1)
+    model = mujoco.MjModel.from_xml_string(
+        """<mujoco><worldbody><body><freejoint/><geom type="sphere" size=".04"/></body><body><freejoint/>
+        <geom type="box" size=".1 .2 .15" pos=".03 -.02 .01" quat=".9 .1 -.3 .2"/></body></worldbody></mujoco>""")
+    data, ends = mujoco.MjData(model), torch.zeros(6).double().numpy()
+    within = 0
+    for k in range(count):
+        data.qpos[:] = qpos[k].numpy()
+        mujoco.mj_kinematics(model, data)
+        local = torch.tensor(data.geom_xmat[1]).view(3, 3).T @ (center[k] - torch.tensor(data.geom_xpos[1]))
+        depth = (numbers(0.1, 0.2, 0.15) - local.abs()).min()
+        if depth > 0:
+            within += 1
+            axis = (numbers(0.1, 0.2, 0.15) - local.abs()).argmin()
+            expected = torch.tensor(data.geom_xmat[1]).view(3, 3)[:, axis] * local[axis].sign()
+            gap = -depth.item() - 0.04
+        else:
+            gap = mujoco.mj_geomDistance(model, data, 0, 1, 10.0, ends)
+            expected = torch.nn.functional.normalize(center[k] - torch.tensor(ends[3:]), dim=0)
+        qvel = torch.cat([-(abs(gap) / 0.01 + 5) * expected, torch.zeros(9).double()])
+        end = robot.step((qpos[k], qvel))
+        change = end.qvel_next[:3] - qvel[:3]
+        assert end.status == Status.SOLVED
+        assert (change / change.norm() - expected).abs().max() < 1e-6
+        assert -0.01 * (end.qvel_next[:3] @ expected).item() == pytest.approx(gap, abs=1e-7)
+    assert within > 20
+
+
+def test_contacts_of_balls_and_boxes_have_derivatives():
+    """In all that places them: at a face, an edge, a corner and within, with friction and both bodies moving."""
+    robot = ball_beside_box(mass=[1.0, 2.0], mu=[0.4], inertia=torch.stack(
+        [6.4e-4 * torch.eye(3).double(), torch.diag(numbers(0.04, 0.02, 0.03))]), box_orientations=[[1.0, 0, 0, 0]],
+        box_centers=[[0.0] * 3])
+    names = ["mass", "centers", "radii", "box_sizes", "box_centers", "box_orientations", "mu"]
+    x = {name: getattr(robot, name) for name in names}
+    for center in [(0.12, 0.05, 0.02), (0.11, 0.22, 0.02), (0.11, 0.21, 0.16), (0.07, 0.01, 0.02)]:
+        q = torch.cat([numbers(*center), numbers(1, 0, 0, 0), numbers(0.0, 0, 0), numbers(1, 0, 0, 0)])
+        q[10:] = turned(q[10:], numbers(0.02, -0.01, 0.03))
+        v = torch.cat([numbers(-2.0, -1, -0.7), normal(9, seed=5)])
+        weights = normal(12, seed=6)
+
+        def loss(all):
+            end = robot.replace(**dict(zip(names, all[2:], strict=True))).step((all[0], all[1]), **SENSITIVE)
+            assert end.gamma[2] > 0
+            return end.qvel_next @ weights
+
+        inputs = [q, v, *x.values()]
+        leaves = [each.clone().requires_grad_() for each in inputs]
+        gradients = torch.autograd.grad(loss(leaves), leaves)
+        for k, g in enumerate(gradients):
+            d = normal(*inputs[k].shape, seed=20 + k)
+            ends = [loss([*inputs[:k], inputs[k] + h * d, *inputs[k + 1:]]).item() for h in (1e-7, -1e-7)]
+            assert (g * d).sum().item() == pytest.approx((ends[0] - ends[1]) / 2e-7, rel=1e-5, abs=1e-5), (center, k)
+
+
 def robot_of(x, robot):
     return dataclasses.replace(robot, **x)
 
@@ -147,6 +224,32 @@ def test_all_derivatives_are_those_of_differences():
         assert (gradients[k] * d).sum().item() == pytest.approx(difference.item(), rel=2e-6, abs=2e-6), name
     _, tangent = torch.func.jvp(lambda *all: of(all), tuple(inputs), tuple(along))
     assert tangent.item() == pytest.approx(sum((g * d).sum() for g, d in zip(gradients, along)).item(), rel=1e-9)
+
+
+def test_the_derivative_in_closed_form_is_that_of_the_tape():
+    """Where no mass and no placement of a joint varies, the motion of trees has its derivative in closed form."""
+    robot = touching()
+    taped = ["mass", "inertia", "center_of_mass", "position", "orientation", "axis", "anchor", "gravity"]
+    x = {name: getattr(robot, name) for name in TENSORS if name not in taped}
+    q, v = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4)
+    u, forces, weights = normal(4, 2, seed=1), 0.1 * normal(4, 2, 6, seed=3), normal(11, seed=2)
+    inputs = [q / q.norm(), v, u, forces, *x.values()]
+
+    def loss(mass, *all):
+        changed = dict(zip(x, all[4:], strict=True))
+        rollout = robot.replace(mass=mass, **changed).simulate((all[0], all[1]), all[2], forces=all[3], **SENSITIVE)
+        assert (rollout.status == Status.SOLVED).all() and (rollout.gamma[:, 2::3] > 0).any()
+        return (torch.cat([rollout.qpos_next, rollout.qvel_next], -1)[-1] * weights).sum() + rollout.gamma.sum()
+
+    leaves = [each.clone().requires_grad_() for each in inputs]
+    mass = robot.mass.clone().requires_grad_()
+    by_tape = torch.autograd.grad(loss(mass, *leaves), [mass, *leaves])[1:]
+    in_closed_form = torch.autograd.grad(loss(robot.mass, *leaves), leaves)
+    for a, b in zip(by_tape, in_closed_form, strict=True):
+        torch.testing.assert_close(b, a, rtol=1e-11, atol=1e-11)
+    along = [normal(*each.shape, seed=10 + k) for k, each in enumerate(inputs)]
+    _, tangent = torch.func.jvp(lambda *all: loss(robot.mass, *all), tuple(inputs), tuple(along))
+    assert tangent.item() == pytest.approx(sum((g * d).sum() for g, d in zip(by_tape, along)).item(), rel=1e-11)
 
 
 def test_a_contact_that_another_one_closes_has_a_derivative():

@@ -114,7 +114,8 @@ std::vector<Argument> rigid_inputs() {
           tensor("mass_center", "3l"), tensor("placement", "3l"),      tensor("placement_turn", "4l"),
           tensor("axis", "3j"),        tensor("anchor", "3j"),         tensor("limits", "2j"),
           tensor("springs", "2j"),     tensor("damping", "d"),         tensor("armature", "d"),
-          tensor("gear", "a"),         tensor("actuator_force", "4a"), tensor("position", "3f"),
+          tensor("gear", "a"),         tensor("actuator_force", "4a"), tensor("box_sizes", "3e"),
+          tensor("box_centers", "3e"), tensor("box_turns", "4e"),      tensor("position", "3f"),
           tensor("orientation", "4r"), tensor("velocity", "3f"),       tensor("angular_velocity", "3r"),
           tensor("coordinate", "q"),   tensor("speed", "q"),           tensor("u", "T m")};
 }
@@ -152,9 +153,10 @@ rigid::Law law_of(const StepText& step) {
           .kappa = kappa};
 }
 
-// The pairs of a scene with `planes` planes. Each has four numbers: body, ball, other body or -1, and the plane, or
-// behind the planes the other ball. Bodies, balls and planes are numbered from 0, the balls of all bodies together.
-std::vector<rigid::Pair> pairs_of(const StepText& step, int planes) {
+// The pairs of a scene with `planes` planes and `balls` balls. Each has four numbers: body, ball, other body or -1, and
+// the plane, or behind the planes the other ball, or behind the balls the box. All are numbered from 0, the balls and
+// the boxes of all bodies together.
+std::vector<rigid::Pair> pairs_of(const StepText& step, int planes, int balls) {
   const std::vector<std::int64_t> numbers = step.counts("pairs");
   TORCH_CHECK(numbers.size() % 4 == 0, "pairs must have four numbers each; got ", numbers.size());
   std::vector<rigid::Pair> pairs;
@@ -164,8 +166,15 @@ std::vector<rigid::Pair> pairs_of(const StepText& step, int planes) {
                   kMostNumbers, "; got ", numbers[k + i]);
       return static_cast<int>(numbers[k + i]);
     };
-    const bool is_plane = number(3) < planes;
-    pairs.push_back({number(0), number(1), number(2), is_plane ? number(3) : -1, is_plane ? -1 : number(3) - planes});
+    const int other = number(3), box = other - planes - balls;
+    rigid::Pair& pair = pairs.emplace_back(rigid::Pair{number(0), number(1), number(2), -1, rigid::Pair::kNone});
+    if (other < planes) {
+      pair.plane = other;
+    } else if (box < 0) {
+      pair.other_ball = other - planes;
+    } else {
+      pair.box = box;
+    }
   }
   return pairs;
 }
@@ -176,17 +185,18 @@ struct Described {
   double tolerance;
   rigid::Scene scene;
 
-  Described(const StepText& step, int bodies, int balls, int planes)
+  Described(const StepText& step, int bodies, int balls, int planes, int boxes)
       : text(step.text()),
         tolerance(step.number("tolerance")),
         scene{bodies,
               balls,
               planes,
-              pairs_of(step, planes),
+              pairs_of(step, planes, balls),
               law_of(step),
               step.number("dt"),
               step.number_if("bounce_threshold"),
               step.number("stabilization")} {
+    scene.boxes = boxes;
     check_pairs();
     check_lists(step);
     add_trees(step, scene);
@@ -206,6 +216,8 @@ struct Described {
       check_range("body", pair.other_body, -1, scene.bodies);
       if (pair.plane >= 0) {
         check_range("plane", pair.plane, 0, scene.planes);
+      } else if (pair.box != rigid::Pair::kNone) {
+        check_range("box", pair.box, 0, scene.boxes);
       } else {
         check_range("ball", pair.other_ball, 0, scene.balls);
       }
@@ -239,17 +251,18 @@ struct Described {
 };
 
 // The last one is kept, since single steps have the same text again and again.
-std::shared_ptr<const Described> described(const StepText& step, int bodies, int balls, int planes) {
+std::shared_ptr<const Described> described(const StepText& step, int bodies, int balls, int planes, int boxes) {
   thread_local std::shared_ptr<const Described> last;
   const bool is_same = last && last->scene.bodies == bodies && last->scene.balls == balls &&
-                       last->scene.planes == planes && last->text == step.text();
-  if (!is_same) last = std::make_shared<const Described>(step, bodies, balls, planes);
+                       last->scene.planes == planes && last->scene.boxes == boxes && last->text == step.text();
+  if (!is_same) last = std::make_shared<const Described>(step, bodies, balls, planes, boxes);
   return last;
 }
 
 std::shared_ptr<const Described> described(const StepText& step, at::TensorList x) {
   const auto count = [&](std::size_t k) { return static_cast<int>(x[k].size(-1)); };
-  return described(step, count(rigid::kMass), count(rigid::kRadii), count(rigid::kOffsets));
+  return described(step, count(rigid::kMass), count(rigid::kRadii), count(rigid::kOffsets),
+                   count(rigid::kBoxSizes) / 3);
 }
 
 // A Simulator, Adjoint or Tangent of a scene. One of a small scene is kept for the next call in the same thread: to
@@ -393,7 +406,7 @@ class RigidKind final : public RolloutKind {
   void check(const Call& call, const StepText& step) const override {
     TORCH_CHECK(call.first().scalar_type() == at::kDouble, "mass must be float64; got ", call.first().scalar_type());
     const auto count = [&](char letter) { return static_cast<int>(call.size(letter).guard_int(__FILE__, __LINE__)); };
-    const auto known = described(step, count('b'), count('p'), count('h'));
+    const auto known = described(step, count('b'), count('p'), count('h'), count('e'));
     const rigid::Scene& scene = known->scene;
     TORCH_CHECK(call.size('c') == scene.contacts(), "pairs and limits must be as many as mu's c = ", call.size('c'),
                 " contacts; got ", scene.contacts());

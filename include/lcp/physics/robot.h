@@ -16,6 +16,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <array>
 #include <cstdint>
@@ -51,24 +52,26 @@ struct RobotActuator {
   Range control_range = kUnlimited, force_range = kUnlimited;
 };
 
-/// A ball that may touch a plane, or a ball or capsule that may touch another one, of another body. A capsule is named
-/// by the balls at its ends, which have the same radius.
+/// A ball that may touch a plane or a box of another body, or a ball or capsule that may touch another one, of another
+/// body. A capsule is named by the balls at its ends, which have the same radius.
 struct RobotContact {
   std::int64_t ball;
   std::int64_t plane = kNone;
-  std::int64_t other = kNone;                   ///< a ball, where there is no plane
+  std::int64_t other = kNone;                   ///< a ball, where there is no plane and no box
   std::int64_t end = kNone, other_end = kNone;  ///< of capsules
+  std::int64_t box = kNone;
 
   static constexpr std::int64_t kNone = -1;
 };
 
-/// b bodies with p balls, j joints with d degrees of freedom, a actuators, h planes and c contacts. All tensors may
-/// have batch dimensions in front, and are differentiable.
+/// b bodies with p balls and e boxes, j joints with d degrees of freedom, a actuators, h planes and c contacts. All
+/// tensors may have batch dimensions in front, and are differentiable.
 struct LCP_API Robot {
   std::vector<std::int64_t> parents;  ///< of each body: an earlier one, or -1 for the world
   std::vector<RobotJoint> joints;     ///< body after body, and from the parent on where a body has several
   std::vector<RobotActuator> actuators;
   std::vector<std::int64_t> balls;  ///< how many each body has; they are numbered body after body
+  std::vector<std::int64_t> boxes;  ///< the body of each
   std::vector<RobotContact> contacts;
 
   at::Tensor mass;            ///< [..., b], kg
@@ -83,14 +86,17 @@ struct LCP_API Robot {
   at::Tensor damping;   ///< [..., d], N s/m or N m s/rad
   at::Tensor armature;  ///< [..., d], kg or kg m^2
   at::Tensor gear;      ///< [..., a]
-  at::Tensor actuator_force;  ///< [..., a, 4]: gain, b_0, b_1, b_2
-  at::Tensor centers;         ///< [..., p, 3], m, of the balls, in the axes of their bodies
-  at::Tensor radii;           ///< [..., p], m
-  at::Tensor normals;         ///< [..., h, 3], of length 1
-  at::Tensor offsets;         ///< [..., h], m
-  at::Tensor mu;              ///< [..., c], >= 0
-  at::Tensor gravity;         ///< [..., 3], m/s^2
-  double dt;                  ///< s, > 0
+  at::Tensor actuator_force;                              ///< [..., a, 4]: gain, b_0, b_1, b_2
+  at::Tensor centers;                                     ///< [..., p, 3], m, of the balls, in the axes of their bodies
+  at::Tensor radii;                                       ///< [..., p], m
+  at::Tensor normals;                                     ///< [..., h, 3], of length 1
+  at::Tensor offsets;                                     ///< [..., h], m
+  at::Tensor mu;                                          ///< [..., c], >= 0
+  at::Tensor gravity;                                     ///< [..., 3], m/s^2
+  double dt;                                              ///< s, > 0
+  at::Tensor box_sizes = at::zeros({0, 3}, at::kDouble);  ///< [..., e, 3], m, half the lengths of the edges
+  at::Tensor box_centers = at::zeros({0, 3}, at::kDouble);       ///< [..., e, 3], m, in the axes of the body
+  at::Tensor box_orientations = at::zeros({0, 4}, at::kDouble);  ///< [..., e, 4], quaternions in these axes
 };
 
 struct RobotState {

@@ -27,7 +27,8 @@ _COORDINATES = {"free": 7, "ball": 4, "slide": 1, "hinge": 1}
 _DOFS = {"free": 6, "ball": 3, "slide": 1, "hinge": 1}
 _TENSORS = (
     "mass", "inertia", "center_of_mass", "position", "orientation", "axis", "anchor", "range", "spring", "damping",
-    "armature", "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity",
+    "armature", "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity", "box_sizes", "box_centers",
+    "box_orientations",
 )
 _UNLIMITED = (-math.inf, math.inf)
 
@@ -129,14 +130,15 @@ class RobotActuator(NamedTuple):
 
 
 class RobotContact(NamedTuple):
-    """A ball that may touch a plane, or a ball or capsule that may touch another one, of another body.
+    """A ball that may touch a plane or a box, or a ball or capsule that may touch another one; each of another body.
 
     A capsule is named by the balls at its ends, which have the same radius.
 
     ball: its index; balls are numbered body after body.
     plane: the index of the plane, or -1.
-    other: where there is no plane, the index of the other ball.
+    other: where there is no plane and no box, the index of the other ball.
     end, other_end: of capsules, the other ball of each; -1 for a ball.
+    box: the index of the box, or -1.
     """
 
     ball: int
@@ -144,6 +146,7 @@ class RobotContact(NamedTuple):
     other: int = -1
     end: int = -1
     other_end: int = -1
+    box: int = -1
 
 
 class RobotJointPlace(NamedTuple):
@@ -164,8 +167,8 @@ class Robot:
     Contacts obey Coulomb's law; contacts and limits of joints close their gap by the end of a step at most. qpos moves by
     dt qvel_next. Friction of joints and closed loops are not there.
 
-    There are b bodies with p balls, j joints with d degrees of freedom, a actuators, h planes and c contacts. All tensors may
-    have batch dimensions in front, and rollouts are differentiable in them, to the first order.
+    There are b bodies with p balls and e boxes, j joints with d degrees of freedom, a actuators, h planes and c contacts. All
+    tensors may have batch dimensions in front, and rollouts are differentiable in them, to the first order.
 
     parents: of each body, the index of an earlier one, or -1 for the world.
     joints: body after body, and from the parent on where a body has several.
@@ -184,6 +187,9 @@ class Robot:
     actuator_force: [..., a, 4]: gain, b_0, b_1, b_2.
     balls: how many each body has.
     centers, radii: [..., p, 3] and [..., p], m, of the balls, in the axes of their bodies.
+    boxes: the body of each box.
+    box_sizes: [..., e, 3], m, half the lengths of the edges.
+    box_centers, box_orientations: [..., e, 3], m, and quaternions [..., e, 4], in the axes of their bodies.
     contacts: what may touch.
     normals, offsets: [..., h, 3], of length 1, and [..., h], m, of the planes normal.x = offset.
     mu: [..., c], friction coefficients, >= 0.
@@ -221,12 +227,17 @@ class Robot:
     mu: ListLike = ()
     gravity: ListLike = (0.0, 0.0, -9.81)
     body_names: Sequence[str] = ()
+    boxes: Sequence[int] = ()
+    box_sizes: ListLike = ()
+    box_centers: ListLike = ()
+    box_orientations: ListLike = ()
     _numbers: list[Tensor] = dataclasses.field(init=False, repr=False)
     _structure: str = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dt", check_number("dt", self.dt))
-        empty = {"actuator_force": (0, 4), "centers": (0, 3), "normals": (0, 3)}
+        empty = {"actuator_force": (0, 4), "centers": (0, 3), "normals": (0, 3), "box_sizes": (0, 3), "box_centers": (0, 3),
+                 "box_orientations": (0, 4)}
         for name in _TENSORS:
             x = as_tensor(name, getattr(self, name))
             object.__setattr__(self, name, x.reshape(empty[name]) if name in empty and x.numel() == 0 else x)
@@ -237,7 +248,7 @@ class Robot:
         ranges = [x for actuator in self.actuators for x in (*actuator.control_range, *actuator.force_range)]
         structure = torch.ops.lcp._structure_of_robot(
             list(self.parents), joints, [actuator.joint for actuator in self.actuators], ranges,
-            list(self.balls) or [0] * len(self.parents), [x for contact in self.contacts for x in contact],
+            list(self.balls) or [0] * len(self.parents), list(self.boxes), [x for contact in self.contacts for x in contact],
             as_tensor("offsets", self.offsets).shape[-1],
         )
         object.__setattr__(self, "_structure", structure)

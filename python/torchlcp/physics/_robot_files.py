@@ -24,8 +24,8 @@ def load_mjcf(path: str | os.PathLike[str], *, ignore: Iterable[str] = ()) -> Ro
     """The robot of a file of MuJoCo, with its names, contacts, actuators and step.
 
     Bodies, joints with limits, springs, dampers and armature, motors and servos of joints, and gravity are those of the file.
-    Spheres and capsules touch planes and each other; boxes touch planes by their corners, meshes by the corners of their
-    convex hulls, and cylinders by 16 points of each rim. Which of them may touch is decided as MuJoCo does: by contype and
+    Spheres and capsules touch planes and each other, and spheres touch boxes; boxes touch planes by their corners, meshes by
+    the corners of their convex hulls, and cylinders by 16 points of each rim. Which of them may touch is decided as MuJoCo does: by contype and
     conaffinity, by parents and children, and by pairs and excludes. Contact is rigid: solref, solimp and margins do not count.
 
     Args:
@@ -145,6 +145,8 @@ class _Reader:
                                       _numbers(m.actuator_biasprm[:, :3])[self.driven] * affine], -1),
             balls=[len(balls) for balls in self.balls], centers=self.stacked([c for balls in self.balls for c, _ in balls]),
             radii=_numbers([r for balls in self.balls for _, r in balls]), contacts=contacts,
+            boxes=[int(m.geom_bodyid[g]) - self.first for g in self.boxes], box_sizes=_numbers(m.geom_size)[self.boxes],
+            box_centers=_numbers(m.geom_pos)[self.boxes], box_orientations=_numbers(m.geom_quat)[self.boxes],
             normals=self.stacked([normal for normal, _ in self.planes]), offsets=_numbers([offset for _, offset in self.planes]),
             mu=_numbers(self.mu), gravity=_numbers(m.opt.gravity),
             body_names=[m.body(i).name for i in range(self.first, m.nbody)],
@@ -227,6 +229,7 @@ class _Reader:
         m = self.model
         self.balls: list[list[tuple[Tensor, float]]] = [[] for _ in range(m.nbody - self.first)]
         self.planes: list[tuple[Tensor, float]] = []
+        self.boxes: list[int] = []  # the geoms that are not only points
         self.mu: list[float] = []
         plane_of: dict[int, int] = {}
         of_geom: dict[int, tuple[int, int, list[int]]] = {}  # body, shape, its balls within the body
@@ -235,8 +238,11 @@ class _Reader:
             if m.geom_type[b] == _PLANE:
                 a, b = b, a
             first, second = int(m.geom_type[a]), int(m.geom_type[b])
+            if first == _BOX:
+                a, b, first, second = b, a, second, first
             is_supported = (second in (_SPHERE, _CAPSULE, _BOX, _MESH, _CYLINDER) if first == _PLANE
-                            else first in (_SPHERE, _CAPSULE) and second in (_SPHERE, _CAPSULE))
+                            else (first, second) == (_SPHERE, _BOX)
+                            or first in (_SPHERE, _CAPSULE) and second in (_SPHERE, _CAPSULE))
             if first == _PLANE and m.geom_bodyid[a] != 0 and m.body_weldid[m.geom_bodyid[a]] != 0:
                 self.found.setdefault("plane of a moving body", self.line("geoms", a))
             elif not is_supported:
@@ -250,6 +256,9 @@ class _Reader:
                     if g not in plane_of:
                         plane_of[g] = len(self.planes)
                         self.planes.append(self.plane(g))
+                elif m.geom_type[g] == _BOX and m.geom_type[a] == _SPHERE:
+                    if g not in self.boxes:
+                        self.boxes.append(g)
                 elif g not in of_geom:
                     body = int(m.geom_bodyid[g]) - self.first
                     own = self.balls[body]
@@ -264,6 +273,8 @@ class _Reader:
         for a, b, mu in found:
             if m.geom_type[a] == _PLANE:
                 new_contacts = [RobotContact(ball, plane_of[a]) for ball in numbers[b]]
+            elif m.geom_type[b] == _BOX:
+                new_contacts = [RobotContact(numbers[a][0], box=self.boxes.index(b))]
             else:
                 ends = [numbers[g][1] if len(numbers[g]) > 1 else -1 for g in (a, b)]
                 new_contacts = [RobotContact(numbers[a][0], -1, numbers[b][0], *ends)]
