@@ -26,7 +26,7 @@ def test_a_simulator_of_ones_own_body(package):
     assert difference < 0.1  # m, from the scene, whose impacts have a time within the step
 
 
-def test_an_arm_pushes_a_ball_to_a_mark(package):
+def test_an_arm_pushes_a_box_to_a_mark(package):
     pytest.importorskip("mujoco")
     errors = list(map(float, re.findall(r"(\d+\.\d+) mm", output_of("arm_pushes.py", PYTHONPATH=str(package)))))
     assert errors[0] > 100 and errors[-1] < 1
