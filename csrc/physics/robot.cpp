@@ -232,7 +232,11 @@ Tensors packed(const RobotState& state, const RobotInput& input, std::int64_t ro
                 own.scalar_type(), " ", own.sizes());
     x[all[k].parameter] = dims > 1 ? number(own).flatten(-dims) : number(own);
   }
-  if (sizes.limits > 0) x[kMu] = at::constant_pad_nd(x[kMu], {0, sizes.limits});
+  if (sizes.limits > 0) {
+    std::vector<std::int64_t> shape = leading(x[kMu]).vec();
+    shape.push_back(sizes.limits);
+    x[kMu] = at::cat({x[kMu], zeros(1).expand(shape)}, -1);
+  }
   x[kDrag] = zeros(sizes.bodies);
   for (const std::size_t k : {kRestitution, kStiffness, kDissipation}) x[k] = zeros(sizes.contacts + sizes.limits);
   check_shape("qpos", state.qpos, {size_of(pieces_of(sizes.kinds, coordinates_of))});

@@ -280,13 +280,13 @@ class Kept {
 
   // To be called at the end, but not where the work has thrown.
   void keep() {
-    if (scene_->scene.bodies > kMostBodies || scene_->scene.contacts() > kMostContacts) return;
+    if (3 * std::int64_t{scene_->scene.contacts()} * scene_->scene.velocities() > kMostNumbersOfJ) return;
     last().workspace_ = std::move(workspace_);
     last().scene_ = scene_;
   }
 
  private:
-  static constexpr int kMostBodies = 4, kMostContacts = 64;  // some hundred kB
+  static constexpr std::int64_t kMostNumbersOfJ = 1 << 15;  // together with the rest, some hundred kB
 
   Kept() = default;
   static Kept& last() {
