@@ -404,18 +404,14 @@ RobotLinearization linearize(const RobotState& state, const Tensor& control, con
   const Tensor rows = control.defined() ? control.unsqueeze(0) : control;
   Tensors x = packed(state, {rows, {}}, 1, sizes, numbers, options.substeps);
   x[kFirst + kOrientation] = unit_quaternions(x[kFirst + kOrientation]);
-  const std::string step = step_text(text, dt, options);
-  const Tensors path = ops::roll_out(step, x);
-  const Tensors all = ops::linearize_rollout(step, x, path);
+  const auto [path, A, B] = ops::linearize_rollout(step_text(text, dt, options), x);
   Tensors ends;
   for (std::size_t part = 0; part < kStateParts; ++part) ends.push_back(path[part].select(-2, options.substeps - 1));
   const RobotState next = state_of(sizes.kinds, ends);
   const at::ScalarType dtype = state.qvel.scalar_type();
   const Tensor statuses = path[kStatus], failed = (statuses != 0).to(at::kByte).argmax(-1, true);
-  return {{next.qpos.to(dtype), next.qvel.to(dtype)},
-          all[0].to(dtype),
-          all[1].to(dtype),
-          statuses.gather(-1, failed).squeeze(-1)};
+  return {
+      {next.qpos.to(dtype), next.qvel.to(dtype)}, A.to(dtype), B.to(dtype), statuses.gather(-1, failed).squeeze(-1)};
 }
 
 namespace {

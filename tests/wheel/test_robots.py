@@ -270,6 +270,30 @@ def test_a_contact_that_another_one_closes_has_a_derivative():
         assert (gradient @ e).item() * 1e7 == pytest.approx(difference.item(), rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.parametrize("options", [
+    {}, {"formulation": "polyhedral"}, {"formulation": "polyhedral", "ties": "midpoint"}, {"substeps": 3},
+    {"bounce_threshold": 0.0}, {"kappa": 1e-3}, {"kappa": 1e-3, "formulation": "polyhedral", "ties": "inactive"}])
+def test_linearize_knows_all_options(options):
+    """Beside reverse mode by the tape, as it is where the masses vary; without quaternions, whose changes are their own."""
+    robot = touching().replace(
+        joints=[RobotJoint(0, "slide"), RobotJoint(0, "hinge", True), RobotJoint(1, "hinge")], damping=[0.3, 0.1, 0.02],
+        armature=[0.01, 0.02, 0.01], axis=[[0.0, 0, 1], [0.0, 0.6, 0.8], [0.6, 0.0, 0.8]])
+    x = [numbers(-0.02, 0.1, 0.05), numbers(-0.2, 0.9, 0.3), normal(2, seed=1)]
+    taped = robot.replace(mass=robot.mass.clone().requires_grad_())
+
+    def end(q, v, u):
+        found = taped.step((q, v), u, **SENSITIVE, **options)
+        return torch.cat([found.qpos_next, found.qvel_next])
+
+    expected = torch.cat(torch.autograd.functional.jacobian(end, tuple(x)), -1)
+    found = robot.linearize((x[0], x[1]), x[2], **SENSITIVE, **options)
+    assert found.status == Status.SOLVED and robot.step((x[0], x[1]), x[2]).gamma[2::3].abs().max() > 0
+    torch.testing.assert_close(torch.cat([found.A, found.B], -1), expected, rtol=1e-7, atol=1e-7)
+    batch = [each.expand(3, -1) for each in x]
+    mapped = torch.vmap(lambda q, v, u: tuple(robot.linearize((q, v), u, **SENSITIVE, **options)))(*batch)
+    assert torch.equal(mapped[2], found.A.expand(3, -1, -1)) and torch.equal(mapped[3], found.B.expand(3, -1, -1))
+
+
 def test_linearize_is_the_derivative_in_the_tangent_space():
     robot = touching()
     q, v, u = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4), numbers(0.3, -0.2)

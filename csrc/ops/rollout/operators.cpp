@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "ops/rollout/rollout.h"
 #include "ops/solve/operators.h"
 
 namespace lcp::ops {
@@ -31,12 +32,10 @@ void check_rollout(const Call& call) {
   kind_of(step.text()).check(call, step);
 }
 
-List rollout_tangent(std::string_view step, at::TensorList x, at::TensorList path, at::TensorList d) {
-  return rollout_tangent_op().call(step, x, path, d);
-}
-
-List linearize_rollout(std::string_view step, at::TensorList x, at::TensorList path) {
-  return rollout_linearization_op().call(step, x, path);
+LinearizedRollout linearize_rollout(std::string_view step, at::TensorList x) {
+  const List path = rollout_op().call(step, x, kind_of(step).saved(StepText(step), x));
+  const List matrices = rollout_linearization_op().call(step, x, path);
+  return {path, matrices[0], matrices[1]};
 }
 
 }  // namespace lcp::ops

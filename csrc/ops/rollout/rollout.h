@@ -29,12 +29,13 @@ std::vector<at::Tensor> feedback_of(const std::optional<Feedback<at::Tensor>>& f
 at::Tensor of_all_steps(const char* name, const at::Tensor& x, c10::SymIntArrayRef size, const c10::SymInt& steps,
                         bool steps_first);
 
-/// The tangents of the differentiable results `path` of roll_out, for those of the differentiable inputs.
-std::vector<at::Tensor> rollout_tangent(std::string_view step, at::TensorList x, at::TensorList path, at::TensorList d);
-
-/// The derivatives of the end of a rollout of robots with the results `path`: A, [..., 2 d, 2 d], in its first state
-/// and B, [..., 2 d, a], in a constant control. NaN where a step was not solved.
-std::vector<at::Tensor> linearize_rollout(std::string_view step, at::TensorList x, at::TensorList path);
+/// A rollout of a robot, with the derivatives of its end in its first state and in a constant control.
+struct LinearizedRollout {
+  std::vector<at::Tensor> path;  ///< the results of roll_out
+  at::Tensor A;                  ///< [..., 2 d, 2 d], NaN where a step was not solved
+  at::Tensor B;                  ///< [..., 2 d, a], as A
+};
+LinearizedRollout linearize_rollout(std::string_view step, at::TensorList x);
 
 /// Adds the links, joints and actuators of the trees of a step of rigid bodies to a scene with its bodies, balls and
 /// pairs, and the pairs of limits: the text has the parent of each link, -1 for the world; for each joint its link and
