@@ -25,8 +25,9 @@ def load_mjcf(path: str | os.PathLike[str], *, ignore: Iterable[str] = ()) -> Ro
 
     Bodies, joints with limits, springs, dampers and armature, motors and servos of joints, and gravity are those of the file.
     Spheres and capsules touch planes and each other, and spheres touch boxes; boxes touch planes by their corners, meshes by
-    the corners of their convex hulls, and cylinders by 16 points of each rim. Which of them may touch is decided as MuJoCo does: by contype and
-    conaffinity, by parents and children, and by pairs and excludes. Contact is rigid: solref, solimp and margins do not count.
+    the corners of their convex hulls, and cylinders by 16 points of each rim. Which of them may touch is decided as MuJoCo
+    does: by contype and conaffinity, by parents and children, and by pairs and excludes. Contact is rigid: solref, solimp and
+    margins do not count.
 
     Args:
         path: of the file.
