@@ -32,6 +32,13 @@ def test_an_arm_pushes_a_box_to_a_mark(package):
     assert errors[0] > 100 and errors[-1] < 1
 
 
+def test_a_quadruped_stands(package):
+    pytest.importorskip("mujoco")
+    text = output_of("quadruped_stands.py", PYTHONPATH=str(package))
+    assert re.findall(r"(\d) of 8", text) == ["0", "8"]
+    assert float(text.split()[-1]) < 1e-11
+
+
 def test_a_system_of_ones_own(package):
     assert len((EXAMPLES / "dry_pendulum.cpp").read_text().splitlines()) <= 60
     weight, friction = map(float, re.findall(r"(\d+\.\d+) N m", output_of("dry_pendulum.py", PYTHONPATH=str(package))))
