@@ -44,6 +44,7 @@
 #include "lcp/physics/rigid_body.h"
 #include "lcp/physics/rigid_scene.h"
 #include "lcp/physics/robot.h"
+#include "lcp/physics/robot_file.h"
 #include "lcp/physics/rotation.h"
 #include "lcp/physics/sample_velocities.h"
 #include "lcp/physics/sliding_block.h"

@@ -1,14 +1,19 @@
 """Robots of torchlcp.physics, beside MuJoCo where that is what they should do."""
 
 import dataclasses
+import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 from torchlcp import Feedback, Status
-from torchlcp.physics import Robot, RobotActuator, RobotContact, RobotJoint, RobotState, load_mjcf, load_urdf, turned
+from torchlcp.physics import (
+    Robot, RobotActuator, RobotContact, RobotJoint, RobotState, load_mjcf, load_robot, load_urdf, turned,
+)
 
 FILE = Path(__file__).parent / "robots" / "two_trees.xml"
 G = 9.81
@@ -540,3 +545,70 @@ def test_a_urdf_is_read(tmp_path):
     other = pendulum(damping=[0.1], dt=robot.dt)
     start = (numbers(0.5), numbers(0.0))
     torch.testing.assert_close(robot.simulate(start, rows=50).qpos_next, other.simulate(start, rows=50).qpos_next)
+
+
+def assert_same(one, other):
+    """Two robots have the same fields."""
+    for field in dataclasses.fields(Robot):
+        a, b = getattr(one, field.name), getattr(other, field.name)
+        if field.name in TENSORS + ["range"]:
+            assert a.dtype == b.dtype and torch.equal(a, b), field.name
+        elif field.init:
+            assert list(a) == list(b) if isinstance(a, (list, tuple)) else a == b, field.name
+
+
+def test_a_saved_robot_is_the_same(tmp_path):
+    path = tmp_path / "robot.json"
+    batch = touching().replace(mu=torch.rand(3, 2), body_names=["a \"Fuß\"", "\n𝄞"], gear=[[math.inf, 1e-310]])
+    batch.mass.requires_grad_()
+    for robot in (pendulum(balls=[0]), batch):
+        robot.save(path)
+        loaded = load_robot(path)
+        assert_same(robot, loaded)
+        assert not loaded.mass.requires_grad
+    assert json.loads(path.read_text())["version"] == 1
+    pytest.importorskip("mujoco")
+    robot = load_mjcf(FILE)
+    robot.save(str(path))
+    assert_same(robot, load_robot(str(path)))
+
+
+def test_a_robot_that_cannot_be_written_leaves_the_file(tmp_path):
+    path = tmp_path / "robot.json"
+    pendulum().save(path)
+    before = path.read_bytes()
+    for change, message in (({"mass": torch.ones(1).half()}, "mass must be float32 or float64; got torch.float16"),
+                            ({"body_names": ["\ud800"]}, "surrogates not allowed")):
+        with pytest.raises(ValueError, match=message):
+            pendulum(**change).save(path)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+    with pytest.raises(OSError):
+        pendulum().save(tmp_path / "nowhere" / "robot.json")
+    with pytest.raises(ValueError, match="nowhere.json cannot be read"):
+        load_robot(tmp_path / "nowhere.json")
+    path.write_text(path.read_text().replace("hinge", "screw"))
+    with pytest.raises(ValueError, match="robot.json line 7: kind must be free, ball, slide, hinge; got screw"):
+        load_robot(path)
+
+
+def test_the_command_converts(tmp_path):
+    pytest.importorskip("mujoco")
+    convert = lambda *arguments: subprocess.run(
+        [sys.executable, "-m", "torchlcp.convert_robot", *arguments], capture_output=True, text=True, timeout=120)
+    (tmp_path / "robot.xml").write_text(FILE.read_text())
+    assert convert(tmp_path / "robot.xml").returncode == 0
+    assert_same(load_mjcf(FILE), load_robot(tmp_path / "robot.json"))
+    for arguments, message in (((tmp_path / "no.xml",), "cannot be read"), ((FILE, "--ground"), "--ground are for")):
+        result = convert(*arguments)
+        assert result.returncode == 1 and message in result.stderr and len(result.stderr.splitlines()) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["robot.json", "robot.xml"]
+
+
+def test_the_robot_of_the_example_in_cpp_is_that_of_its_file():
+    """A newer MuJoCo may round differently."""
+    pytest.importorskip("mujoco")
+    examples = Path(__file__).parents[2] / "examples"
+    file, converted = load_mjcf(examples / "arm.xml"), load_robot(examples / "arm.json")
+    assert (file.joints, file.actuators, file.contacts) == (converted.joints, converted.actuators, converted.contacts)
+    for name in TENSORS:
+        torch.testing.assert_close(getattr(file, name), getattr(converted, name))

@@ -37,6 +37,7 @@ struct RobotJoint {
   std::int64_t body;        ///< that it moves
   JointKind kind;           ///< a free joint is the only one of a body whose parent is the world
   bool has_limits = false;  ///< of a slide or a hinge
+  std::string name = {};    ///< any text, as all names
 };
 
 /// A motor of a slide or a hinge. Its force is gain control + b_0 + b_1 length + b_2 speed, where length and speed are
@@ -50,6 +51,7 @@ struct RobotActuator {
 
   std::int64_t joint;
   Range control_range = kUnlimited, force_range = kUnlimited;
+  std::string name = {};
 };
 
 /// A ball that may touch a plane or a box of another body, or a ball or capsule that may touch another one, of another
@@ -73,6 +75,7 @@ struct LCP_API Robot {
   std::vector<std::int64_t> balls;  ///< how many each body has; they are numbered body after body
   std::vector<std::int64_t> boxes;  ///< the body of each
   std::vector<RobotContact> contacts;
+  std::vector<std::string> body_names;  ///< of each body, or none
 
   at::Tensor mass;            ///< [..., b], kg
   at::Tensor inertia;         ///< [..., b, 3, 3], kg m^2, about the centre of mass, in the axes of the body

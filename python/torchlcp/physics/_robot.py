@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import os
+import pathlib
+import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Robot", "RobotActuator", "RobotContact", "RobotJoint", "RobotJointPlace", "RobotLinearization", "RobotPlaces",
-    "RobotSolution", "RobotState",
+    "RobotSolution", "RobotState", "load_robot",
 ]
 
 _KINDS = ("free", "ball", "slide", "hinge")
@@ -373,3 +377,68 @@ class Robot:
     def replace(self, **changes: Any) -> Robot:
         """The same robot with other fields, such as mass=..."""
         return dataclasses.replace(self, **changes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the robot into a file, which load_robot reads, here and in C++. Gradients of tensors are not kept.
+
+        The file is JSON, as robot_file.h describes. A file that exists is replaced completely or not at all.
+
+        Raises:
+            OSError: the file cannot be written.
+            ValueError: a tensor is neither float32 nor float64, or a name cannot be encoded.
+        """
+        names, balls = self.body_names or [""] * len(self.parents), self.balls or [0] * len(self.parents)
+        lists: dict[str, list[dict[str, Any]]] = {
+            "bodies": [
+                {"name": name, "parent": int(parent), "balls": int(count)}
+                for name, parent, count in zip(names, self.parents, balls, strict=True)
+            ],
+            "joints": [joint._asdict() for joint in self.joints],
+            "actuators": [actuator._asdict() for actuator in self.actuators],
+            "contacts": [contact._asdict() for contact in self.contacts],
+        }
+        tensors = {}
+        for name, x in zip(_TENSORS, self._numbers, strict=True):
+            if x.dtype not in (torch.float32, torch.float64):
+                raise ValueError(f"{name} must be float32 or float64; got {x.dtype}")
+            dtype = str(x.dtype).removeprefix("torch.")
+            tensors[name] = {"dtype": dtype, "shape": list(x.shape), "values": x.detach().flatten().tolist()}
+
+        def line(value: Any) -> str:
+            return json.dumps(value, ensure_ascii=False, default=lambda x: x.item())  # numbers of NumPy
+
+        rows = ['"format": "torchlcp robot"', '"version": 1', f'"dt": {line(self.dt)}']
+        rows += [f'{line(key)}: [' + ",".join(f"\n  {line(item)}" for item in items) + "]" for key, items in lists.items()]
+        rows.append('"tensors": {' + ",".join(f"\n  {line(name)}: {line(x)}" for name, x in tensors.items()) + "}")
+        text = "{" + ",\n ".join(rows) + "}\n"
+        with tempfile.TemporaryDirectory(dir=pathlib.Path(path).absolute().parent, prefix=".torchlcp-") as folder:
+            unfinished = pathlib.Path(folder) / "robot.json"
+            unfinished.write_text(text, encoding="utf-8")
+            os.replace(unfinished, path)
+
+
+def load_robot(path: str | os.PathLike[str]) -> Robot:
+    """The robot of a file that Robot.save wrote. It needs no other package, and can be loaded in C++, too.
+
+    Raises:
+        ValueError: the file cannot be read, or is not such a file: the message has the path and, where the text is wrong, the
+            line.
+    """
+    try:
+        found = torch.ops.lcp._load_robot(os.fspath(path))
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
+    parents, joints, driven, ranges, balls, contacts, body_names, joint_names, actuator_names, numbers, dt = found
+    bounds = [(ranges[k], ranges[k + 1]) for k in range(0, len(ranges), 2)]
+    return Robot(
+        parents=parents, dt=dt, body_names=body_names, balls=balls,
+        joints=[
+            RobotJoint(joints[3 * k], _KINDS[joints[3 * k + 1]], bool(joints[3 * k + 2]), name)
+            for k, name in enumerate(joint_names)
+        ],
+        actuators=[
+            RobotActuator(joint, bounds[2 * k], bounds[2 * k + 1], actuator_names[k]) for k, joint in enumerate(driven)
+        ],
+        contacts=[RobotContact(*contacts[k:k + 5]) for k in range(0, len(contacts), 5)],
+        **dict(zip(_TENSORS, numbers, strict=True)),
+    )
