@@ -57,26 +57,28 @@ def load_urdf(
         as load_mjcf.
     """
 
-    def read(mujoco: Any) -> Any:
-        text = pathlib.Path(path).read_text()
-        folders = {folder.name: folder for folder in pathlib.Path(path).resolve().parents}
+    return _load(path, ignore, lambda mujoco: urdf_spec(mujoco, path, floating, ground))
 
-        def resolved(found: re.Match[str]) -> str:
-            return f"{folders[found[1]]}/" if found[1] in folders else found[0]
 
-        text = re.sub(r"package://([^/\"]+)/", resolved, text)
-        # Links without mass that are fixed to the first one are joined with it where it moves.
-        options = (f'strippath="false" discardvisual="true" fusestatic="{str(floating).lower()}" balanceinertia="true" '
-                   'boundinertia="1e-12"')
-        text = re.sub(r"<robot[^>]*>", lambda tag: f"{tag[0]}<mujoco><compiler {options}/></mujoco>", text, count=1)
-        spec = mujoco.MjSpec.from_string(text)
-        if floating:
-            spec.worldbody.first_body().add_freejoint()
-        if ground:
-            spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[1, 1, 1])
-        return spec
+def urdf_spec(mujoco: Any, path: str | os.PathLike[str], floating: bool, ground: bool) -> Any:
+    """The specification by which load_urdf has MuJoCo read a file."""
+    text = pathlib.Path(path).read_text()
+    folders = {folder.name: folder for folder in pathlib.Path(path).resolve().parents}
 
-    return _load(path, ignore, read)
+    def resolved(found: re.Match[str]) -> str:
+        return f"{folders[found[1]]}/" if found[1] in folders else found[0]
+
+    text = re.sub(r"package://([^/\"]+)/", resolved, text)
+    # Links without mass that are fixed to the first one are joined with it where it moves.
+    options = (f'strippath="false" discardvisual="true" fusestatic="{str(floating).lower()}" balanceinertia="true" '
+               'boundinertia="1e-12"')
+    text = re.sub(r"<robot[^>]*>", lambda tag: f"{tag[0]}<mujoco><compiler {options}/></mujoco>", text, count=1)
+    spec = mujoco.MjSpec.from_string(text)
+    if floating:
+        spec.worldbody.first_body().add_freejoint()
+    if ground:
+        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[1, 1, 1])
+    return spec
 
 
 def _load(path: str | os.PathLike[str], ignore: Iterable[str], read: Callable[[Any], Any]) -> Robot:
