@@ -510,7 +510,9 @@ RobotState default_state(const Robot& robot) {
     if (joint.kind == JointKind::kSlide || joint.kind == JointKind::kHinge) qpos.push_back(zero);
     dofs += joint.kind == JointKind::kFree ? 6 : joint.kind == JointKind::kBall ? 3 : 1;
   }
-  return {qpos.empty() ? zero.narrow(-1, 0, 0) : at::cat(qpos, -1), at::zeros({dofs}, robot.position.options())};
+  const at::Tensor rest = at::zeros({dofs}, robot.position.options());
+  if (robot.qpos0.defined()) return {robot.qpos0.detach(), rest};
+  return {qpos.empty() ? zero.narrow(-1, 0, 0) : at::cat(qpos, -1), rest};
 }
 
 }  // namespace lcp::physics

@@ -49,6 +49,7 @@ constexpr TensorMember kTensorMembers[] = {
     {"offsets", &Robot::offsets},
     {"gravity", &Robot::gravity},
     {"mu", &Robot::mu},
+    {"qpos0", &Robot::qpos0},
 };
 
 std::string contents_of(const std::string& path) {
@@ -190,12 +191,7 @@ void check_by_a_step(const Robot& robot) {
   for (const std::int64_t count : robot.balls) {
     TORCH_CHECK(count <= balls, "balls must be at most ", balls, ", the numbers of radii; got ", count);
   }
-  std::int64_t nq = 0, nv = 0;
-  for (const RobotJoint& joint : robot.joints) {
-    nq += coordinates(joint.kind);
-    nv += velocities(joint.kind);
-  }
-  simulate({at::zeros({nq}, at::kDouble), at::zeros({nv}, at::kDouble)}, {}, 1, robot);
+  simulate(default_state(robot), {}, 1, robot);
 }
 
 template <class Items, class NameOf>
@@ -248,15 +244,17 @@ struct RobotParts {
   robots::Numbers balls, contacts;
   std::vector<std::string> body_names, joint_names, actuator_names;
   Tensors numbers;
+  at::Tensor qpos0;
   double dt;
 };
 LCP_MEMBERS(RobotParts, parents, joints, actuators, ranges, balls, contacts, body_names, joint_names, actuator_names,
-            numbers, dt)
+            numbers, qpos0, dt)
 
 RobotParts parts_of_file(const std::string& path) {
   const Robot robot = load_robot(path);
-  RobotParts parts = {robot.parents, {}, {}, {}, robot.balls, {}, robot.body_names, {}, {}, robots::numbers_of(robot),
-                      robot.dt};
+  RobotParts parts = {
+      robot.parents, {},      {}, {}, robot.balls, {}, robot.body_names, {}, {}, robots::numbers_of(robot),
+      robot.qpos0,   robot.dt};
   for (const RobotJoint& joint : robot.joints) {
     parts.joints.insert(parts.joints.end(), {joint.body, static_cast<std::int64_t>(joint.kind), joint.has_limits});
     parts.joint_names.push_back(joint.name);

@@ -46,7 +46,8 @@ constexpr std::string_view kText = R"({"format": "torchlcp robot",
   "normals": {"dtype": "float64", "shape": [1, 3], "values": [0.0, 0.0, 1.0]},
   "offsets": {"dtype": "float64", "shape": [1], "values": [0.0]},
   "mu": {"dtype": "float64", "shape": [1], "values": [Infinity]},
-  "gravity": {"dtype": "float64", "shape": [3], "values": [0.0, 0.0, -9.81]}}}
+  "gravity": {"dtype": "float64", "shape": [3], "values": [0.0, 0.0, -9.81]},
+  "qpos0": {"dtype": "float64", "shape": [2], "values": [-0.25, 0.5]}}}
 )";
 
 class RobotFileTest : public testing::Test {
@@ -110,7 +111,9 @@ TEST_F(RobotFileTest, ReadsWhatIsThere) {
   EXPECT_EQ(actuator(robot, "motor"), 0);
   EXPECT_THROW(joint(robot, "elbow"), c10::Error);
 
-  const RobotSolution rollout = simulate(default_state(robot), {}, 100, robot);
+  const RobotState start = default_state(robot);
+  EXPECT_TRUE(start.qpos.equal(torch::tensor({-0.25, 0.5}, at::kDouble)) && start.qvel.numel() == 2) << start.qpos;
+  const RobotSolution rollout = simulate(start, {}, 100, robot);
   EXPECT_TRUE(rollout.status.eq(0).all().item<bool>());
   EXPECT_NEAR(rollout.next.qpos[-1][0].item<double>(), -0.5, 1e-12);  // the ball lies on the ground
 }
@@ -161,7 +164,7 @@ TEST_F(RobotFileTest, WhatIsWrongIsNamedWithItsLine) {
            Fault{"[2], \"values\": [1.0, 0.5]", "[0, 9000000000000000000, 9000000000000000000], \"values\": []",
                  " line 15: the shape [0, 9000000000000000000, 9000000000000000000] does not fit 0 values"},
            Fault{"{\"format\"", "[\"format\"", " line 1: expected {; got ["},
-           Fault{"-9.81]}}}", "-9.81]}}} {", " line 33: expected the end of the file; got {"},
+           Fault{"0.5]}}}", "0.5]}}} {", " line 34: expected the end of the file; got {"},
        }) {
     EXPECT_EQ(message_of(with(fault.part, fault.other)), fault.message);
   }

@@ -547,13 +547,106 @@ def test_a_urdf_is_read(tmp_path):
     torch.testing.assert_close(robot.simulate(start, rows=50).qpos_next, other.simulate(start, rows=50).qpos_next)
 
 
+def loaded(path, text, **options):
+    path.write_text(f"<mujoco>{text}</mujoco>")
+    return load_mjcf(path, **options)
+
+
+def test_a_file_places_its_bodies_at_the_references_of_joints(tmp_path):
+    """Several joints of a body, with anchors beside its origin; MuJoCo places and accelerates them the same."""
+    mujoco = pytest.importorskip("mujoco")
+    path = tmp_path / "robot.xml"
+    robot = loaded(path, """<option timestep=".01"/><worldbody>
+<body pos=".1 .2 1" euler="10 20 30">
+  <joint type="slide" axis="1 2 3" ref=".7"/><joint axis="0 1 .5" pos=".1 0 .2" ref="40" range="0 50" limited="true"/>
+  <joint axis="1 0 0" pos="0 .3 0"/><joint axis="0 .3 1" pos="-.1 .2 0" ref="-70"/>
+  <geom type="box" size=".1 .2 .3" pos=".05 0 0" contype="0"/>
+  <body pos="0 0 .4"><joint type="ball" pos=".1 0 0"/><joint type="slide" axis="0 1 1" ref=".2"/>
+    <geom size=".1" contype="0"/></body>
+</body></worldbody>""")
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    torch.testing.assert_close(robot.default_state().qpos, torch.tensor(model.qpos0))
+    assert robot.range[1].tolist() == pytest.approx([0, math.radians(50)])
+    free = robot.replace(joints=[joint._replace(has_limits=False) for joint in robot.joints])
+    for seed in range(3):
+        v = normal(model.nv, seed=seed)
+        data.qpos[:] = model.qpos0
+        mujoco.mj_integratePos(model, data.qpos, normal(model.nv, seed=10 + seed).numpy(), 0.5)
+        data.qvel[:] = v.numpy()
+        model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+        mujoco.mj_forward(model, data)
+        q = torch.tensor(data.qpos)
+        places = robot.places(q)
+        torch.testing.assert_close(places.position, torch.tensor(data.xpos[1:]))
+        torch.testing.assert_close(places.rotation.flatten(-2), torch.tensor(data.xmat[1:]))
+        torch.testing.assert_close((free.step((q, v)).qvel_next - v) / robot.dt, torch.tensor(data.qacc))
+
+
+FALLING = """<option timestep=".01"{attribute}><flag {flags}/></option><worldbody>
+<body><joint name="lift" type="slide" axis="0 0 1" limited="true" range="0 1" stiffness="20" springref=".1" damping="3"/>
+  <geom size=".1" mass="1"/></body>
+<body name="ground" pos="0 0 -.1"><geom type="plane" size="1 1 1"/></body>
+</worldbody><actuator><motor joint="lift" ctrlrange="-1 1" ctrllimited="true" group="3"/></actuator>"""
+
+
+@pytest.mark.parametrize("off, speed", [
+    ("", 0.0),
+    ("limit", 0.0),
+    ("contact", 0.0),
+    ("limit contact", -(9.81 - 2 - 1) / 1.032),
+    ("constraint", -(9.81 - 2 - 1) / 1.032),
+    ("constraint gravity", 3 / 1.032),
+    ("constraint spring", -(9.81 - 1) / 1.03),
+    ("constraint damper", -(9.81 - 2 - 1) / 1.002),
+    ("constraint clampctrl", -(9.81 - 2 - 5) / 1.032),
+    ("constraint actuation", -(9.81 - 2) / 1.032),
+    ("constraint group", -(9.81 - 2) / 1.032),
+])
+def test_what_the_options_of_a_file_switch_off_is_off(tmp_path, off, speed):
+    """A weight on the ground, at the limit of its joint, with a control of 5 N that is clamped to 1 N."""
+    pytest.importorskip("mujoco")
+    flags = " ".join(f'{name}="disable"' for name in off.split() if name != "group")
+    attribute = ' actuatorgroupdisable="3"' if "group" in off else ""
+    robot = loaded(tmp_path / "robot.xml", FALLING.format(attribute=attribute, flags=flags))
+    step = robot.step(robot.default_state(), numbers(5.0))
+    assert step.qvel_next.item() == pytest.approx(0.01 * speed, abs=1e-12)
+
+
+def test_a_plane_is_where_its_fixed_body_is(tmp_path):
+    pytest.importorskip("mujoco")
+    robot = loaded(tmp_path / "robot.xml", """<worldbody><body pos="0 0 1" euler="0 90 0"><body pos=".5 0 0" euler="0 -90 0">
+<geom type="plane" size="1 1 1"/></body></body><body pos="0 0 3"><freejoint/><geom size=".1"/></body></worldbody>""")
+    rollout = robot.simulate(robot.default_state(), rows=1000)
+    assert rollout.qpos_next[-1, 2].item() == pytest.approx(0.6, abs=1e-9)
+
+
+@pytest.mark.parametrize("joint, geom, more, name", [
+    ('stiffness="1" springyield=".1"', "", "", "springyield"),
+    ("", 'adhesion="2"', "", "adhesion"),
+    ("", 'surfacevel="1 0 0"', "", "surfacevel"),
+    ("", "", '<actuator><motor joint="a" armature=".1"/></actuator>', "armature or damping of an actuator"),
+    ("", "", '<option><flag override="enable"/></option>', "override of contacts"),
+    ("", "", '<contact><pair geom1="b" geom2="ground" friction="1 .5"/></contact>', "two coefficients of friction"),
+])
+def test_what_would_change_the_motion_is_named(tmp_path, joint, geom, more, name):
+    pytest.importorskip("mujoco")
+    text = f"""<worldbody><geom name="ground" type="plane" size="1 1 1"/><body><joint name="a" {joint}/>
+<geom name="b" size=".1" {geom}/></body></worldbody>{more}"""
+    with pytest.raises(ValueError, match=f"not supported: {name}.*ignore="):
+        loaded(tmp_path / "robot.xml", text)
+    assert loaded(tmp_path / "robot.xml", text, ignore=[name]).nv == 1
+
+
 def assert_same(one, other):
-    """Two robots have the same fields."""
+    """Two robots have the same fields, and the second one qpos0."""
+    for a, b in zip(one.default_state(), other.default_state(), strict=True):
+        assert torch.equal(a, b)
     for field in dataclasses.fields(Robot):
         a, b = getattr(one, field.name), getattr(other, field.name)
         if field.name in TENSORS + ["range"]:
             assert a.dtype == b.dtype and torch.equal(a, b), field.name
-        elif field.init:
+        elif field.init and field.name != "qpos0":
             assert list(a) == list(b) if isinstance(a, (list, tuple)) else a == b, field.name
 
 

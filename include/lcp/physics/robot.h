@@ -100,6 +100,8 @@ struct LCP_API Robot {
   at::Tensor box_sizes = at::zeros({0, 3}, at::kDouble);  ///< [..., e, 3], m, half the lengths of the edges
   at::Tensor box_centers = at::zeros({0, 3}, at::kDouble);       ///< [..., e, 3], m, in the axes of the body
   at::Tensor box_orientations = at::zeros({0, 4}, at::kDouble);  ///< [..., e, 4], quaternions in these axes
+
+  at::Tensor qpos0 = {};  ///< [..., nq], of default_state; not defined: that of the joints at 0
 };
 
 struct RobotState {
@@ -153,7 +155,8 @@ struct RobotPlaces {
 /// Differentiable in all tensors, to any order. Throws as simulate.
 LCP_API RobotPlaces places(const at::Tensor& qpos, const Robot& robot);
 
-/// Free joints at their positions in the world, all other coordinates 0.
+/// At rest, at qpos0; where that is not defined, free joints at their positions in the world, and all other coordinates
+/// 0.
 LCP_API RobotState default_state(const Robot& robot);
 
 }  // namespace lcp::physics

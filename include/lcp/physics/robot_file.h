@@ -8,7 +8,8 @@
 //    "contacts": [{"ball": 0, "plane": 0, "other": -1, "end": -1, "other_end": -1}],
 //    "tensors": {"mass": {"dtype": "float64", "shape": [1], "values": [1.0]}, ...}}
 //
-// The tensors are all those of a Robot, by the names of its members, with their numbers in the order of memory.
+// The tensors are all those of a Robot, qpos0 among them, by the names of its members, with their numbers in the order
+// of memory.
 #pragma once
 
 #include <cstdint>

@@ -199,6 +199,7 @@ class Robot:
     mu: [..., c], friction coefficients, >= 0.
     gravity: [..., 3], m/s^2.
     body_names: of each body, any text.
+    qpos0: [..., nq], the coordinates of default_state; None: free joints where their bodies are placed, all other ones 0.
 
     Elements of which a number is out of its range have the status BAD_INPUT in all steps.
 
@@ -235,6 +236,7 @@ class Robot:
     box_sizes: ListLike = ()
     box_centers: ListLike = ()
     box_orientations: ListLike = ()
+    qpos0: ListLike | None = None
     _numbers: list[Tensor] = dataclasses.field(init=False, repr=False)
     _structure: str = dataclasses.field(init=False, repr=False)
 
@@ -248,6 +250,8 @@ class Robot:
         for joint in self.joints:
             if joint.kind not in _KINDS:
                 raise ValueError(f"the kind of a joint must be free, ball, slide or hinge; got {joint.kind}")
+        if self.qpos0 is not None:
+            object.__setattr__(self, "qpos0", as_tensor("qpos0", self.qpos0))
         joints = [x for joint in self.joints for x in (joint.body, _KINDS.index(joint.kind), int(joint.has_limits))]
         ranges = [x for actuator in self.actuators for x in (*actuator.control_range, *actuator.force_range)]
         structure = torch.ops.lcp._structure_of_robot(
@@ -292,7 +296,10 @@ class Robot:
         return names.index(name)
 
     def default_state(self) -> RobotState:
-        """At rest; free joints where their bodies are placed, all other coordinates at 0."""
+        """At rest, at qpos0."""
+        if self.qpos0 is not None:
+            given = as_tensor("qpos0", self.qpos0).detach()
+            return RobotState(given, given.new_zeros(self.nv))
         position, orientation = (as_tensor(name, getattr(self, name)).detach() for name in ("position", "orientation"))
         parts: list[Tensor] = []
         for joint in self.joints:
@@ -398,7 +405,7 @@ class Robot:
             "contacts": [contact._asdict() for contact in self.contacts],
         }
         tensors = {}
-        for name, x in zip(_TENSORS, self._numbers, strict=True):
+        for name, x in (*zip(_TENSORS, self._numbers, strict=True), ("qpos0", self.default_state().qpos)):
             if x.dtype not in (torch.float32, torch.float64):
                 raise ValueError(f"{name} must be float32 or float64; got {x.dtype}")
             dtype = str(x.dtype).removeprefix("torch.")
@@ -428,10 +435,10 @@ def load_robot(path: str | os.PathLike[str]) -> Robot:
         found = torch.ops.lcp._load_robot(os.fspath(path))
     except RuntimeError as error:
         raise ValueError(str(error)) from None
-    parents, joints, driven, ranges, balls, contacts, body_names, joint_names, actuator_names, numbers, dt = found
+    parents, joints, driven, ranges, balls, contacts, body_names, joint_names, actuator_names, numbers, qpos0, dt = found
     bounds = [(ranges[k], ranges[k + 1]) for k in range(0, len(ranges), 2)]
     return Robot(
-        parents=parents, dt=dt, body_names=body_names, balls=balls,
+        parents=parents, dt=dt, body_names=body_names, balls=balls, qpos0=qpos0,
         joints=[
             RobotJoint(joints[3 * k], _KINDS[joints[3 * k + 1]], bool(joints[3 * k + 2]), name)
             for k, name in enumerate(joint_names)

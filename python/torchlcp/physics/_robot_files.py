@@ -23,7 +23,8 @@ _RIM = 16  # the points of a cylinder's rim that touch planes
 def load_mjcf(path: str | os.PathLike[str], *, ignore: Iterable[str] = ()) -> Robot:
     """The robot of a file of MuJoCo, with its names, contacts, actuators and step.
 
-    Bodies, joints with limits, springs, dampers and armature, motors and servos of joints, and gravity are those of the file.
+    Bodies, joints with limits, springs, dampers and armature, motors and servos of joints, and gravity are those of the file,
+    without what its options switch off. default_state is at the `ref` of the joints, which MuJoCo has in qpos0.
     Spheres and capsules touch planes and each other, and spheres touch boxes; boxes touch planes by their corners, meshes by
     the corners of their convex hulls, and cylinders by 16 points of each rim. Which of them may touch is decided as MuJoCo
     does: by contype and conaffinity, by parents and children, and by pairs and excludes. Contact is rigid: solref, solimp and
@@ -75,7 +76,10 @@ def urdf_spec(mujoco: Any, path: str | os.PathLike[str], floating: bool, ground:
     text = re.sub(r"<robot[^>]*>", lambda tag: f"{tag[0]}<mujoco><compiler {options}/></mujoco>", text, count=1)
     spec = mujoco.MjSpec.from_string(text)
     if floating:
-        spec.worldbody.first_body().add_freejoint()
+        first = spec.worldbody.first_body()
+        if first is None:
+            raise ValueError("there is no link")
+        first.add_freejoint()
     if ground:
         spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[1, 1, 1])
     return spec
@@ -90,7 +94,7 @@ def _load(path: str | os.PathLike[str], ignore: Iterable[str], read: Callable[[A
         spec = read(mujoco)
         model = spec.compile()
     except (OSError, ValueError, RuntimeError, mujoco.FatalError) as error:
-        raise ValueError(f"{os.fspath(path)} cannot be read: {error}") from None
+        raise ValueError(f"{os.fspath(path)} cannot be read: {' '.join(str(error).split())}") from None
     return _Reader(mujoco, spec, model, os.fspath(path), set(ignore)).robot()
 
 
@@ -109,6 +113,7 @@ class _Reader:
 
     def robot(self) -> Robot:
         m = self.model
+        self.obey_flags()
         self.check()
         has_static = any(m.geom_bodyid[g] == 0 and m.geom_type[g] != _PLANE for g in range(m.ngeom))
         # Shapes that are fixed to the world are those of a body without joints.
@@ -119,9 +124,10 @@ class _Reader:
             raise ValueError(
                 f"{self.path} has what is not supported: "
                 + "; ".join(f"{name} ({where})" for name, where in unsupported.items())
-                + f". load_mjcf(..., ignore={sorted(unsupported)}) leaves it out"
+                + f". ignore={sorted(unsupported)} leaves it out"
             )
         bodies = slice(self.first, None)
+        self.move_to_zero()
         joints = [
             RobotJoint(int(m.jnt_bodyid[j]) - self.first, ("free", "ball", "slide", "hinge")[m.jnt_type[j]],
                        bool(m.jnt_limited[j]) and m.jnt_type[j] > 1, m.joint(j).name)
@@ -138,10 +144,11 @@ class _Reader:
         # Their signs are those of the kinds with springs alone: coordinates of balls and free joints have none.
         rest = torch.stack([_numbers(m.qpos_spring)[int(k)] for k in m.jnt_qposadr]) if m.njnt else torch.zeros(0).double()
         return Robot(
+            qpos0=_numbers(m.qpos0) if self.has_reference else None,
             parents=[-1 if parent == 0 else int(parent) - self.first for parent in m.body_parentid[bodies]],
             joints=joints, dt=float(m.opt.timestep), mass=_numbers(m.body_mass[bodies]), inertia=inertia,
-            center_of_mass=_numbers(m.body_ipos[bodies]), position=_numbers(m.body_pos[bodies]),
-            orientation=_numbers(m.body_quat[bodies]), axis=_numbers(m.jnt_axis), anchor=_numbers(m.jnt_pos),
+            center_of_mass=_numbers(m.body_ipos[bodies]), position=_numbers(self.position[bodies]),
+            orientation=_numbers(self.orientation[bodies]), axis=_numbers(self.axis), anchor=_numbers(self.anchor),
             range=_numbers(m.jnt_range), spring=torch.stack([self.stiffness(), rest], -1), damping=self.of_dofs(m.dof_damping),
             armature=self.of_dofs(m.dof_armature), actuators=actuators, gear=_numbers(m.actuator_gear[:, 0])[self.driven],
             actuator_force=torch.cat([_numbers(m.actuator_gainprm[:, :1])[self.driven],
@@ -154,6 +161,62 @@ class _Reader:
             mu=_numbers(self.mu), gravity=_numbers(m.opt.gravity),
             body_names=[m.body(i).name for i in range(self.first, m.nbody)],
         )
+
+    def obey_flags(self) -> None:
+        """Takes from the model what its options switch off."""
+        m, bits = self.model, self.mujoco.mjtDisableBit
+
+        def is_off(*names: str) -> bool:
+            return any(m.opt.disableflags & int(getattr(bits, f"mjDSBL_{name}")) for name in names)
+
+        self.has_contacts = not is_off("CONSTRAINT", "CONTACT")
+        self.has_equalities = not is_off("CONSTRAINT", "EQUALITY")
+        if is_off("GRAVITY"):
+            m.opt.gravity[:] = 0
+        if is_off("CONSTRAINT", "LIMIT"):
+            m.jnt_limited[:] = m.tendon_limited[:] = 0
+        if is_off("CONSTRAINT", "FRICTIONLOSS"):
+            m.dof_frictionloss[:] = m.tendon_frictionloss[:] = 0
+        if is_off("SPRING"):
+            m.jnt_stiffness[:] = m.tendon_stiffness[:] = 0
+        if is_off("DAMPER"):
+            m.dof_damping[:] = m.tendon_damping[:] = 0
+        if is_off("CLAMPCTRL"):
+            m.actuator_ctrllimited[:] = 0
+        for a in range(m.nu):
+            if is_off("ACTUATION") or m.opt.disableactuator >> int(m.actuator_group[a]) & 1:
+                m.actuator_gainprm[a] = m.actuator_biasprm[a] = 0
+
+    def move_to_zero(self) -> None:
+        """Places the bodies where the coordinates of their slides and hinges are 0.
+
+        The file places them where they are at their `ref`, which qpos0 has: J_1(q_1 - ref_1) ... J_k(q_k - ref_k) are the
+        motions of the joints of a body. With a move through J_i(-ref_i) each, the joints before i turn with the body.
+        """
+        m, mujoco = self.model, self.mujoco
+        self.position, self.orientation = m.body_pos.copy(), m.body_quat.copy()
+        self.axis, self.anchor = m.jnt_axis.copy(), m.jnt_pos.copy()
+        self.has_reference = False
+        for j in range(m.njnt):
+            body, reference = int(m.jnt_bodyid[j]), float(m.qpos0[m.jnt_qposadr[j]])
+            if m.jnt_type[j] < int(mujoco.mjtJoint.mjJNT_SLIDE) or reference == 0:
+                continue
+            self.has_reference = True
+            turn, move = self.orientation[body] * 0 + [1, 0, 0, 0], -reference * self.axis[j]
+            if m.jnt_type[j] == int(mujoco.mjtJoint.mjJNT_HINGE):
+                mujoco.mju_axisAngle2Quat(turn, self.axis[j], -reference)
+                move = self.anchor[j] - self.turned(self.anchor[j], turn)  # the anchor stays
+            self.position[body] += self.turned(move, self.orientation[body])
+            mujoco.mju_mulQuat(self.orientation[body], self.orientation[body].copy(), turn)
+            back = turn * [1, -1, -1, -1]
+            for i in range(int(m.body_jntadr[body]), j):
+                self.axis[i] = self.turned(self.axis[i], back)
+                self.anchor[i] = self.turned(self.anchor[i] - move, back)
+
+    def turned(self, vector: Any, quaternion: Any) -> Any:
+        result = vector.copy()
+        self.mujoco.mju_rotVecQuat(result, vector, quaternion)
+        return result
 
     def stiffness(self) -> Tensor:
         return _numbers(self.model.jnt_stiffness)[..., None].flatten(1)[:, 0]
@@ -181,7 +244,7 @@ class _Reader:
         """Collects what the file has and is not supported."""
         m, enums = self.model, self.mujoco
         add = self.found.setdefault
-        for name, count, kind in (("equality", m.neq, "equalities"), ("flex", m.nflex, "flexes"),
+        for name, count, kind in (("equality", m.neq * self.has_equalities, "equalities"), ("flex", m.nflex, "flexes"),
                                   ("plugin", m.nplugin, "plugins")):
             if count:
                 add(name, self.line(kind, 0))
@@ -224,6 +287,16 @@ class _Reader:
                 add("gravcomp", self.line("bodies", i))
             if m.body_mocapid[i] >= 0:
                 add("mocap", self.line("bodies", i))
+        for name, values, kind in (
+                ("armature or damping of an actuator", (m.actuator_armature, m.actuator_damping), "actuators"),
+                ("delay of an actuator", (m.actuator_delay,), "actuators"), ("springyield", (m.jnt_springyield,), "joints"),
+                ("surfacevel", (m.geom_surfacevel,), "geoms"), ("adhesion", (m.geom_adhesion,), "geoms")):
+            for x in values:
+                for index, value in enumerate(x):
+                    if value.any():
+                        add(name, self.line(kind, index))
+        if m.opt.enableflags & int(enums.mjtEnableBit.mjENBL_OVERRIDE):
+            add("override of contacts", "option flag override")
         if m.opt.density or m.opt.viscosity or m.opt.wind.any():
             add("fluid", "option density, viscosity or wind")
 
@@ -288,8 +361,12 @@ class _Reader:
     def pairs(self) -> Iterator[tuple[int, int, float]]:
         """The geoms that may touch, and their friction coefficient."""
         m = self.model
+        if not self.has_contacts:
+            return
         listed = set()
         for k in range(m.npair):
+            if m.pair_dim[k] > 1 and m.pair_friction[k, 0] != m.pair_friction[k, 1]:
+                self.found.setdefault("two coefficients of friction", self.line("pairs", k))
             a, b = int(m.pair_geom1[k]), int(m.pair_geom2[k])
             listed.add((min(a, b), max(a, b)))
             yield a, b, self.friction(int(m.pair_dim[k]), float(m.pair_friction[k, 0]), "pairs", k)
@@ -324,9 +401,11 @@ class _Reader:
         return _numbers(m.geom_pos[g]), self.rotations(m.geom_quat[g])
 
     def plane(self, g: int) -> tuple[Tensor, float]:
-        position, rotation = self.pose(g)
-        normal = rotation[:, 2]
-        return normal, float(normal @ position)
+        """Of a geom whose body is fixed to the world."""
+        data = self.mujoco.MjData(self.model)
+        self.mujoco.mj_kinematics(self.model, data)
+        normal = _numbers(data.geom_xmat[g]).view(3, 3)[:, 2]
+        return normal, float(normal @ _numbers(data.geom_xpos[g]))
 
     def shape(self, g: int) -> list[tuple[Tensor, float]]:
         """The balls by which a geom touches."""
