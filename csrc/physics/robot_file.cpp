@@ -191,7 +191,9 @@ void check_by_a_step(const Robot& robot) {
   for (const std::int64_t count : robot.balls) {
     TORCH_CHECK(count <= balls, "balls must be at most ", balls, ", the numbers of radii; got ", count);
   }
-  simulate(default_state(robot), {}, 1, robot);
+  std::int64_t nv = 0;
+  for (const RobotJoint& joint : robot.joints) nv += velocities(joint.kind);
+  simulate({robot.qpos0, at::zeros({nv}, at::kDouble)}, {}, 1, robot);
 }
 
 template <class Items, class NameOf>

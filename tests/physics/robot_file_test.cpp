@@ -172,6 +172,10 @@ TEST_F(RobotFileTest, WhatIsWrongIsNamedWithItsLine) {
   const std::string shape = message_of(with("\"gear\": {\"dtype\": \"float64\", \"shape\": [1], \"values\": [1.0]}",
                                             "\"gear\": {\"dtype\": \"float64\", \"shape\": [0], \"values\": []}"));
   EXPECT_NE(shape.find(": gear must be floating-point numbers [..., 1]; got"), std::string::npos) << shape;
+  const std::string position =
+      message_of(with("\"float32\", \"shape\": [2, 3], \"values\": [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]",
+                      "\"float32\", \"shape\": [], \"values\": [1.0]"));
+  EXPECT_EQ(position, ": position must be floating-point numbers [..., 2, 3]; got Float []");
   std::filesystem::remove(path_);
   EXPECT_THROW(load_robot(path_), c10::Error);
   EXPECT_THROW(load_robot(std::filesystem::temp_directory_path()), c10::Error);
