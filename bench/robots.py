@@ -97,7 +97,7 @@ class Model:
         try:
             self.ignored, self.robot = [], load([])
         except ValueError as error:
-            self.ignored = ast.literal_eval(str(error).partition("ignore=")[2].partition(")")[0])
+            self.ignored = ast.literal_eval(str(error).partition("ignore=")[2].partition(" leaves")[0])
             self.robot = load(self.ignored)
         spec = _robot_files.urdf_spec(mujoco, self.file, source.floating, False) if is_urdf else (
             mujoco.MjSpec.from_file(str(self.file)))
