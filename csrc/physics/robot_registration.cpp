@@ -13,7 +13,7 @@
 namespace lcp::physics {
 
 LCP_MEMBERS(RobotState, qpos, qvel)
-LCP_MEMBERS(RobotSolution, next, gamma, status, iterations)
+LCP_MEMBERS(RobotSolution, next, gamma, status, iterations, joint_friction)
 LCP_MEMBERS(RobotPlaces, position, rotation)
 LCP_MEMBERS(RobotLinearization, next, A, B, status)
 
@@ -25,8 +25,9 @@ using robots::Numbers;
 // joints: body, kind and whether it has limits, of each. contacts: the five numbers of each RobotContact.
 std::string structure_of(const Numbers& parents, const Numbers& joints, const Numbers& actuators,
                          const std::vector<double>& ranges, const Numbers& balls, const Numbers& contacts,
-                         std::int64_t planes) {
+                         std::int64_t planes, const Tensor& friction_loss) {
   Robot robot;
+  robot.friction_loss = friction_loss;
   robot.parents = parents;
   robot.balls = balls;
   robot.offsets = at::empty({planes});
@@ -63,8 +64,8 @@ RobotLinearization linearize(const Tensor& qpos, const Tensor& qvel, const Tenso
 }
 
 LCP_LIBRARY_FRAGMENT(library) {
-  ops::define_plain<structure_of>(library,
-                                  "_structure_of_robot(parents, joints, actuators, ranges, balls, contacts, planes)");
+  ops::define<structure_of>(
+      library, "_structure_of_robot(parents, joints, actuators, ranges, balls, contacts, planes, friction_loss)");
   ops::define<roll_out>(
       library,
       "_roll_out_robot(qpos, qvel, control?, forces?, K?, qpos_reference?, qvel_reference?, rows, structure, numbers, "

@@ -111,7 +111,8 @@ class LinearStep {
   struct Problem {
     std::span<const int> chosen;  // pairs
     SolvedContacts solution;
-    std::vector<Variable> b, mu;        // of the chosen
+    std::vector<Variable> b, mu;        // of the chosen contacts
+    std::vector<Variable> bound;        // the largest impulses of the rows
     std::vector<Variable> from, after;  // velocities
     bool is_first;                      // of the step
     Data data, data_of_solution;        // at the point of the derivative, and, if it has two, at the solution
@@ -183,6 +184,7 @@ class LinearStep {
   std::vector<Leaf> leaves_;
   std::vector<double> v_, from_, of_v_, of_p_, of_p_of_solution_;                // [n]
   std::vector<double> J_, b_, R_, mu_, gamma_, of_gamma_, of_s_, of_R_, of_mu_;  // of the chosen
+  std::vector<double> lower_, upper_, of_lower_, of_upper_;                      // of the rows
   std::vector<double> unknowns_;                                                 // of the chosen, where is_smoothed_
 };
 

@@ -27,6 +27,7 @@ enum Parameter : int {
   kSprings,        ///< [j, 2], N/m or N m/rad, and the coordinate at rest
   kDamping,        ///< [d], N s/m or N m s/rad
   kArmature,       ///< [d], kg or kg m^2
+  kFrictionLoss,   ///< [d], N or N m, read where a pair is the dry friction of a degree of freedom
   kGear,           ///< [a], of the actuators
   kActuatorForce,  ///< [a, 4]: gain, b_0, b_1 and b_2 of Actuator
   kParameters

@@ -38,6 +38,7 @@ int size_of(Parameter parameter, const Scene& scene) {
       return 2 * joints;
     case kDamping:
     case kArmature:
+    case kFrictionLoss:
       return scene.dofs_of_trees();
     case kGear:
       return static_cast<int>(scene.actuators.size());

@@ -27,7 +27,7 @@ constexpr int kMostImpacts = 64, kMostOfPair = 32;
 
 // The magnitude of the sum that is the velocity of a contact.
 double magnitude_of(const Pair& pair, const Row<double>& row, const Velocities<double>& nu, const Scene& scene) {
-  if (pair.is_limit()) return std::abs(nu.all[dof_of(pair, scene)]);
+  if (pair.is_of_joint()) return std::abs(nu.all[dof_of(pair, scene)]);
   const auto of_body = [](const Twist<double>& a, const Twist<double>& b) {
     double sum = 0;
     for (std::size_t i = 0; i < 3; ++i)
@@ -51,12 +51,12 @@ bool are_valid_trees(const Scene& scene, const Parameters<const double>& paramet
     return std::all_of(x, x + size_of(parameter, scene), [](double number) { return number >= 0; });
   };
   return are_positive(kMass) && are_positive(kRadii) && are_positive(kMu) && are_positive(kDamping) &&
-         are_positive(kArmature);
+         are_positive(kArmature) && are_positive(kFrictionLoss);
 }
 
 // Whether both pairs are of the same body, and of another body or the same plane.
 bool are_of_one_collision(const Pair& a, const Pair& b) {
-  return !a.is_limit() && !b.is_limit() && a.body == b.body && a.other_body == b.other_body && a.plane == b.plane;
+  return !a.is_of_joint() && !b.is_of_joint() && a.body == b.body && a.other_body == b.other_body && a.plane == b.plane;
 }
 
 bool is_finite(const double* x, int size) {
@@ -152,6 +152,8 @@ Simulator::Simulator(const Scene& scene, double tolerance)
       R_(3 * scene.contacts()),
       mu_(scene.contacts()),
       gamma_(3 * scene.contacts()),
+      lower_(scene.rows()),
+      upper_(scene.rows()),
       impulses_(3 * scene.contacts()) {
   for (auto* const forces : {&joints_.at_before, &joints_.drag}) forces->resize(scene.dofs_of_trees());
   if (std::any_of(scene.actuators.begin(), scene.actuators.end(),
@@ -169,9 +171,11 @@ void Simulator::begin(const Parameters<const double>& parameters) {
   threshold_ = threshold_of(scene_, parameters[kGravity]);
   skips_far_ = !scene_.links.empty() && threshold_ == std::numeric_limits<double>::max() && scene_.law.kappa == 0;
   set_mass_matrix(scene_, parameters, A_.data());
-  std::fill(from_.begin(), from_.end(), 0.0);
-  of_A_ = solver_->solve(0, {A_.data(), from_.data(), nullptr, nullptr, nullptr, nullptr},
-                         {v_.data(), nullptr, nullptr, nullptr});
+  // The rows move nothing.
+  for (std::vector<double>* const x : {&from_, &J_, &b_, &lower_, &upper_}) std::fill(x->begin(), x->end(), 0.0);
+  of_A_ =
+      solver_->solve(0, {A_.data(), from_.data(), J_.data(), b_.data(), nullptr, nullptr, lower_.data(), upper_.data()},
+                     {v_.data(), gamma_.data(), nullptr, nullptr});
   if (!scene_.links.empty() && !are_valid_trees(scene_, parameters)) of_A_ = Status::kBadInput;
   if (scene_.law.formulation == Formulation::kCompliant) {
     const Numbers read = {scene_, parameters, {}, nullptr, places_};
@@ -241,6 +245,7 @@ bool Simulator::set_step(const Parameters<const double>& parameters, const State
   for (const int k : chosen) {
     Meeting& meeting = meetings_[k];
     const Pair& pair = scene_.pairs[k];
+    if (pair.is_row()) continue;
     meeting.contact = contact_of<double>(pair, read);
     if (!pair.is_limit()) meeting.rows[2] = row_of(pair, meeting.contact, meeting.contact.normal, read);
     meeting.has_tangents = meeting.is_far = false;
@@ -317,14 +322,14 @@ bool Simulator::find(const Numbers& read) {
     const Pair& pair = scene_.pairs[k];
     Meeting& meeting = meetings_[k];
     meeting.contact = contact_of<double>(pair, read);
-    if (skips_far_ && !pair.is_limit()) {
+    if (skips_far_ && !pair.is_of_joint()) {
       meeting.b = closing_of(Approach<double>{meeting.contact.gap, 0, 0, 0, 0, false}, scene_);
       meeting.is_far = meeting.b > fastest(k);
       meeting.has_tangents = meeting.waits = false;
       meeting.choice = kNotChosen;
       if (meeting.is_far) continue;
     }
-    if (!pair.is_limit()) meeting.rows[2] = row_of(pair, meeting.contact, meeting.contact.normal, read);
+    if (!pair.is_of_joint()) meeting.rows[2] = row_of(pair, meeting.contact, meeting.contact.normal, read);
     meeting.has_tangents = meeting.waits = meeting.has_met = false;
     meeting.choice = kNotChosen;
     const double speed = -velocity_of(k, meeting.rows[2], free_);
@@ -346,7 +351,7 @@ Status Simulator::solve(const Numbers& read, const Kept& kept, std::int64_t& ite
   count_ = 0;
   std::fill(impulses_.begin(), impulses_.end(), 0.0);
   after_ = free_;
-  for (Meeting& meeting : meetings_) meeting.chosen = false;
+  for (int k = 0; k < scene_.contacts(); ++k) meetings_[k].chosen = scene_.pairs[k].is_row();
   // The LCP of a pile at rest is hard to solve for only some of its contacts, which round-off would choose.
   choose(read, free_, scene_.law.formulation == Formulation::kPolyhedral ? -kSlack : 0);
   const Status status = hold(read, Kind::kStart, kept, iterations);
@@ -516,9 +521,10 @@ Status Simulator::solve_chosen(const Numbers& read, const Kept& kept, std::int64
     keep_problem();
     to = {problems_[count_].unknowns.data(), problems_[count_].states.data()};
   }
-  const Status status = solver_->solve(static_cast<int>(chosen_.size()),
-                                       {A_.data(), from_.data(), J_.data(), b_.data(), R_.data(), mu_.data()},
-                                       {v_.data(), gamma_.data(), to.unknowns, to.states});
+  const Status status = solver_->solve(
+      static_cast<int>(chosen_.size() - lower_.size()),
+      {A_.data(), from_.data(), J_.data(), b_.data(), R_.data(), mu_.data(), lower_.data(), upper_.data()},
+      {v_.data(), gamma_.data(), to.unknowns, to.states});
   iterations += solver_->iterations();
   if (status != Status::kSolved) return status;
   after_.all = v_;
@@ -561,8 +567,8 @@ void Simulator::finish_problem(Kind kind) {
     Meeting& meeting = meetings_[chosen_[j]];
     meeting.choice = has_impacts_ ? kWithImpacts : kChosen;
     roles_.push_back(meeting.role);
-    for (std::size_t i = 0; i < 3; ++i) impulses_[3 * chosen_[j] + i] += gamma_[3 * j + i];
   }
+  for_each_impulse(scene_, chosen_, [&](int i, int j) { impulses_[j] += gamma_[i]; });
   if (keeps_problems_) {
     StepProblem& problem = problems_[count_];
     problem.chosen = chosen_;
@@ -577,9 +583,14 @@ void Simulator::finish_problem(Kind kind) {
 
 void Simulator::set_rows(std::span<const int> chosen, double* J) {
   const std::ptrdiff_t n = scene_.velocities();
-  std::fill_n(J, 3 * static_cast<std::ptrdiff_t>(chosen.size()) * n, 0.0);
+  for_each_impulse(scene_, chosen, [&](int i, int) { std::fill_n(J + i * n, n, 0.0); });
   for (const int k : chosen) {
     const Pair& pair = scene_.pairs[k];
+    if (pair.is_row()) {
+      J[dof_of(pair, scene_)] = 1;
+      J += n;
+      continue;
+    }
     const Row<double>* const rows = this->rows(k);
     const auto add = [&](int body, const Twist<double>& row) {
       if (body < scene_.free()) {
@@ -601,7 +612,14 @@ void Simulator::set_rows(std::span<const int> chosen, double* J) {
 
 void Simulator::pose_problem(const Numbers& read) {
   set_rows(chosen_, J_.data());
-  for (std::size_t k = 0; k < chosen_.size(); ++k) {
+  const std::size_t contacts = chosen_.size() - lower_.size();
+  for (std::size_t r = 0; r < lower_.size(); ++r) {
+    const int dof = scene_.pairs[chosen_[contacts + r]].resisted - scene_.first_of_trees();
+    b_[3 * contacts + r] = 0;
+    upper_[r] = scene_.dt * read.parameters[kFrictionLoss][dof];
+    lower_[r] = -upper_[r];
+  }
+  for (std::size_t k = 0; k < contacts; ++k) {
     const int chosen = chosen_[k];
     const Pair& pair = scene_.pairs[chosen];
     b_[3 * k] = b_[3 * k + 1] = 0;
@@ -624,7 +642,7 @@ const Row<double>* Simulator::rows(int k) {
     meeting.rows[2] = row_of(scene_.pairs[k], meeting.contact, meeting.contact.normal, places_);
     meeting.is_far = false;
   }
-  if (!meeting.has_tangents && !scene_.pairs[k].is_limit()) {
+  if (!meeting.has_tangents && !scene_.pairs[k].is_of_joint()) {
     const Matrix<double> frame = frame_of(meeting.contact.normal);
     for (std::size_t i = 0; i < 2; ++i) meeting.rows[i] = row_of(scene_.pairs[k], meeting.contact, frame[i], places_);
     meeting.has_tangents = true;
@@ -648,7 +666,7 @@ bool Simulator::choose(const Numbers& read, const Velocities<double>& nu, double
     }
   }
   for (int k = 0; k < scene_.contacts() && slack != 0; ++k) {
-    if (meetings_[k].is_far) continue;
+    if (meetings_[k].is_far || scene_.pairs[k].is_row()) continue;
     const Row<double>* const all = rows(k);
     for (int i = 0; i < 3; ++i) largest = std::max(largest, std::abs(velocity_of(k, all[i], nu)));
   }
@@ -687,7 +705,7 @@ double Simulator::fastest(int k) const {
 
 // Whether some velocity changes the gap of a pair, which no joint may do: such a contact has no impulse.
 bool Simulator::may_move(int k) {
-  if (scene_.links.empty() || scene_.pairs[k].is_limit()) return true;
+  if (scene_.links.empty() || scene_.pairs[k].is_of_joint()) return true;
   const std::ptrdiff_t n = scene_.velocities();
   set_rows({&k, 1}, one_J_.data());
   const double* const normal = one_J_.data() + 2 * n;

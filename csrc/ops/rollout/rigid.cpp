@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -85,6 +86,11 @@ void add_trees(const StepText& step, rigid::Scene& scene) {
     scene.pairs.push_back(
         {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0, driven("limits", limits[k]), limits[k + 1] != 0});
   }
+  for (const std::int64_t number : step.counts_if("resisted")) {
+    rigid::Pair& row = scene.pairs.emplace_back();
+    row = {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0};
+    row.resisted = scene.first_of_trees() + checked("resisted", number, 0, scene.dofs_of_trees());
+  }
 }
 
 namespace rigid_rollouts {
@@ -107,16 +113,37 @@ enum Output : std::size_t { kGamma = rigid::kStateParts, kUnknowns, kStates, kCh
 // A quaternion or a matrix takes its numbers row after row, and those of a body stand behind those of another. The
 // parameters are in the order of rigid::Parameter.
 std::vector<Argument> rigid_inputs() {
-  return {tensor("mass", "b"),         tensor("inertia", "9b"),        tensor("drag", "b"),
-          tensor("centers", "3p"),     tensor("radii", "p"),           tensor("normals", "3h"),
-          tensor("offsets", "h"),      tensor("gravity", "3"),         tensor("mu", "c"),
-          tensor("restitution", "c"),  tensor("stiffness", "c"),       tensor("dissipation", "c"),
-          tensor("mass_center", "3l"), tensor("placement", "3l"),      tensor("placement_turn", "4l"),
-          tensor("axis", "3j"),        tensor("anchor", "3j"),         tensor("limits", "2j"),
-          tensor("springs", "2j"),     tensor("damping", "d"),         tensor("armature", "d"),
-          tensor("gear", "a"),         tensor("actuator_force", "4a"), tensor("position", "3f"),
-          tensor("orientation", "4r"), tensor("velocity", "3f"),       tensor("angular_velocity", "3r"),
-          tensor("coordinate", "q"),   tensor("speed", "q"),           tensor("u", "T m")};
+  return {tensor("mass", "b"),
+          tensor("inertia", "9b"),
+          tensor("drag", "b"),
+          tensor("centers", "3p"),
+          tensor("radii", "p"),
+          tensor("normals", "3h"),
+          tensor("offsets", "h"),
+          tensor("gravity", "3"),
+          tensor("mu", "c"),
+          tensor("restitution", "c"),
+          tensor("stiffness", "c"),
+          tensor("dissipation", "c"),
+          tensor("mass_center", "3l"),
+          tensor("placement", "3l"),
+          tensor("placement_turn", "4l"),
+          tensor("axis", "3j"),
+          tensor("anchor", "3j"),
+          tensor("limits", "2j"),
+          tensor("springs", "2j"),
+          tensor("damping", "d"),
+          tensor("armature", "d"),
+          tensor("friction_loss", "d"),
+          tensor("gear", "a"),
+          tensor("actuator_force", "4a"),
+          tensor("position", "3f"),
+          tensor("orientation", "4r"),
+          tensor("velocity", "3f"),
+          tensor("angular_velocity", "3r"),
+          tensor("coordinate", "q"),
+          tensor("speed", "q"),
+          tensor("u", "T m")};
 }
 
 std::vector<Result> rigid_results() {
@@ -192,6 +219,10 @@ struct Described {
     add_trees(step, scene);
     TORCH_CHECK(scene.links.empty() || scene.law.formulation != rigid::Formulation::kCompliant,
                 "bodies with joints must have rigid contact; got compliant contact");
+    if (scene.rows() == 0) return;
+    TORCH_CHECK(scene.law.kappa == 0, "kappa must be 0 for joints with friction_loss; got ", scene.law.kappa);
+    TORCH_CHECK(scene.bounce_threshold == std::numeric_limits<double>::max(),
+                "bounce_threshold must be absent for joints with friction_loss");
   }
 
  private:
@@ -395,8 +426,9 @@ class RigidKind final : public RolloutKind {
     const auto count = [&](char letter) { return static_cast<int>(call.size(letter).guard_int(__FILE__, __LINE__)); };
     const auto known = described(step, count('b'), count('p'), count('h'));
     const rigid::Scene& scene = known->scene;
-    TORCH_CHECK(call.size('c') == scene.contacts(), "pairs and limits must be as many as mu's c = ", call.size('c'),
-                " contacts; got ", scene.contacts());
+    TORCH_CHECK(call.size('c') == scene.contacts(),
+                "pairs, limits and resisted must be as many as mu's c = ", call.size('c'), " contacts; got ",
+                scene.contacts());
     check_sizes(call, scene);
     check_saved(call, call.size('c') * rigid::unknowns_of(scene.law));
   }

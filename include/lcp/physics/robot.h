@@ -10,7 +10,9 @@
 // actuators, springs, dampers and loads before the step. The slopes D and K of the forces of springs, dampers and
 // actuators in speed and position make these implicit, so that stiff ones are stable. Contacts and limits of joints may
 // close their gap by the end of the step, u_n >= -gap / dt, and contacts obey Coulomb's law with the exact cone of
-// lcp::solve_friction or with a pyramid. qpos moves by dt qvel_next. Friction of joints and closed loops are not there.
+// lcp::solve_friction or with a pyramid. Along each degree of freedom dry friction has an impulse of at most
+// dt friction_loss, which holds the velocity at 0 or, at its largest, is against it. Joints thus rest exactly. qpos
+// moves by dt qvel_next. Closed loops are not there.
 //
 //   [Featherstone] Featherstone: Rigid Body Dynamics Algorithms, 2008.
 #pragma once
@@ -82,7 +84,10 @@ struct LCP_API Robot {
   at::Tensor spring;    ///< [..., j, 2], of slides and hinges: N/m or N m/rad, and the coordinate at rest
   at::Tensor damping;   ///< [..., d], N s/m or N m s/rad
   at::Tensor armature;  ///< [..., d], kg or kg m^2
-  at::Tensor gear;      ///< [..., a]
+  /// [..., d], N or N m, >= 0: the largest force of dry friction. Undefined: 0. A degree of freedom whose number is 0,
+  /// and has no derivative, costs nothing. Friction must be without options.kappa and options.bounce_threshold.
+  at::Tensor friction_loss;
+  at::Tensor gear;            ///< [..., a]
   at::Tensor actuator_force;  ///< [..., a, 4]: gain, b_0, b_1, b_2
   at::Tensor centers;         ///< [..., p, 3], m, of the balls, in the axes of their bodies
   at::Tensor radii;           ///< [..., p], m
@@ -110,7 +115,8 @@ struct RobotSolution {
   at::Tensor gamma;   ///< [rows, ..., 3 (c + l)], N s: of each contact along (t1, t2, n), then (0, 0, n) of each of the
                       ///< l limits, lower before upper
   at::Tensor status;  ///< [rows, ...], int8, see lcp::Status
-  at::Tensor iterations;  ///< [rows, ...], int64
+  at::Tensor iterations;      ///< [rows, ...], int64
+  at::Tensor joint_friction;  ///< [rows, ..., d], N s or N m s: the impulses of dry friction
 };
 
 /// Many rows. feedback: of the state before each step, beside the control, with K [..., a, 2 nv] in the tangent space

@@ -27,7 +27,7 @@ _COORDINATES = {"free": 7, "ball": 4, "slide": 1, "hinge": 1}
 _DOFS = {"free": 6, "ball": 3, "slide": 1, "hinge": 1}
 _TENSORS = (
     "mass", "inertia", "center_of_mass", "position", "orientation", "axis", "anchor", "range", "spring", "damping",
-    "armature", "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity",
+    "armature", "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity", "friction_loss",
 )
 _UNLIMITED = (-math.inf, math.inf)
 
@@ -56,6 +56,7 @@ class RobotSolution(NamedTuple):
         lower before the upper one.
     status: [...], int8, the values of torchlcp.Status.
     iterations: [...], int64, of Newton's method.
+    joint_friction: [..., d], N s or N m s: the impulse of dry friction along each degree of freedom.
     """
 
     qpos_next: Tensor
@@ -63,6 +64,7 @@ class RobotSolution(NamedTuple):
     gamma: Tensor
     status: Tensor
     iterations: Tensor
+    joint_friction: Tensor
 
     @property
     def next(self) -> RobotState:
@@ -161,8 +163,9 @@ class Robot:
     The velocities obey A (qvel_next - qvel) = dt (f - c) + J' gamma with A = M + diag(armature) + dt D + dt^2 K. M is the mass
     matrix, c are the forces of gravity and of the motion itself, f those of actuators, springs, dampers and loads before the
     step. D and K, the slopes of the forces of springs, dampers and actuators, make these implicit: stiff ones are stable.
-    Contacts obey Coulomb's law; contacts and limits of joints close their gap by the end of a step at most. qpos moves by
-    dt qvel_next. Friction of joints and closed loops are not there.
+    Contacts obey Coulomb's law; contacts and limits of joints close their gap by the end of a step at most. Along each degree
+    of freedom dry friction has an impulse of at most dt friction_loss, which holds the velocity at 0 or, at its largest, is
+    against it: joints rest exactly. qpos moves by dt qvel_next. Closed loops are not there.
 
     There are b bodies with p balls, j joints with d degrees of freedom, a actuators, h planes and c contacts. All tensors may
     have batch dimensions in front, and rollouts are differentiable in them, to the first order.
@@ -189,6 +192,8 @@ class Robot:
     mu: [..., c], friction coefficients, >= 0.
     gravity: [..., 3], m/s^2.
     body_names: of each body, any text.
+    friction_loss: [..., d], N or N m, >= 0: the largest force of dry friction; () is 0. A degree of freedom whose number is
+        0, and has no derivative, costs nothing. Friction must be without the options kappa and bounce_threshold.
 
     Elements of which a number is out of its range have the status BAD_INPUT in all steps.
 
@@ -221,6 +226,7 @@ class Robot:
     mu: ListLike = ()
     gravity: ListLike = (0.0, 0.0, -9.81)
     body_names: Sequence[str] = ()
+    friction_loss: ListLike = ()
     _numbers: list[Tensor] = dataclasses.field(init=False, repr=False)
     _structure: str = dataclasses.field(init=False, repr=False)
 
@@ -233,12 +239,14 @@ class Robot:
         for joint in self.joints:
             if joint.kind not in _KINDS:
                 raise ValueError(f"the kind of a joint must be free, ball, slide or hinge; got {joint.kind}")
+        if as_tensor("friction_loss", self.friction_loss).shape == (0,):
+            object.__setattr__(self, "friction_loss", as_tensor("damping", self.damping).new_zeros(self.nv))
         joints = [x for joint in self.joints for x in (joint.body, _KINDS.index(joint.kind), int(joint.has_limits))]
         ranges = [x for actuator in self.actuators for x in (*actuator.control_range, *actuator.force_range)]
         structure = torch.ops.lcp._structure_of_robot(
             list(self.parents), joints, [actuator.joint for actuator in self.actuators], ranges,
             list(self.balls) or [0] * len(self.parents), [x for contact in self.contacts for x in contact],
-            as_tensor("offsets", self.offsets).shape[-1],
+            as_tensor("offsets", self.offsets).shape[-1], self.friction_loss,
         )
         object.__setattr__(self, "_structure", structure)
         object.__setattr__(self, "_numbers", [getattr(self, name) for name in _TENSORS])

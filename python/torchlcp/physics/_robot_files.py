@@ -23,7 +23,8 @@ _RIM = 16  # the points of a cylinder's rim that touch planes
 def load_mjcf(path: str | os.PathLike[str], *, ignore: Iterable[str] = ()) -> Robot:
     """The robot of a file of MuJoCo, with its names, contacts, actuators and step.
 
-    Bodies, joints with limits, springs, dampers and armature, motors and servos of joints, and gravity are those of the file.
+    Bodies, joints with limits, springs, dampers, armature and dry friction, motors and servos of joints, and gravity are
+    those of the file.
     Spheres and capsules touch planes and each other; boxes touch planes by their corners, meshes by the corners of their
     convex hulls, and cylinders by 16 points of each rim. Which of them may touch is decided as MuJoCo does: by contype and
     conaffinity, by parents and children, and by pairs and excludes. Contact is rigid: solref, solimp and margins do not count.
@@ -140,7 +141,9 @@ class _Reader:
             center_of_mass=_numbers(m.body_ipos[bodies]), position=_numbers(m.body_pos[bodies]),
             orientation=_numbers(m.body_quat[bodies]), axis=_numbers(m.jnt_axis), anchor=_numbers(m.jnt_pos),
             range=_numbers(m.jnt_range), spring=torch.stack([self.stiffness(), rest], -1), damping=self.of_dofs(m.dof_damping),
-            armature=self.of_dofs(m.dof_armature), actuators=actuators, gear=_numbers(m.actuator_gear[:, 0])[self.driven],
+            armature=self.of_dofs(m.dof_armature),
+            friction_loss=self.of_dofs(m.dof_frictionloss), actuators=actuators,
+            gear=_numbers(m.actuator_gear[:, 0])[self.driven],
             actuator_force=torch.cat([_numbers(m.actuator_gainprm[:, :1])[self.driven],
                                       _numbers(m.actuator_biasprm[:, :3])[self.driven] * affine], -1),
             balls=[len(balls) for balls in self.balls], centers=self.stacked([c for balls in self.balls for c, _ in balls]),
@@ -191,9 +194,6 @@ class _Reader:
                 add("spring of a free joint", self.line("joints", j))
             if m.jnt_actfrclimited[j] and j in m.actuator_trnid[:, 0]:
                 add("actuatorfrcrange", self.line("joints", j))
-        for dof in range(m.nv):
-            if m.dof_frictionloss[dof] > 0:
-                add("frictionloss", self.line("joints", int(m.dof_jntid[dof])))
         for name, x in (("damping", m.dof_damping), ("stiffness", m.jnt_stiffness)):
             if x.ndim > 1 and x[:, 1:].any():
                 add(f"polynomial {name}", self.line("joints", 0))
