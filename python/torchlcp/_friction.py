@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, call, of_each_contact, operator
+from torchlcp._arguments import TensorLike, call, of_each_contact, of_each_row, operator
 
 __all__ = [
     "FrictionCertificate",
@@ -76,6 +76,10 @@ def solve_friction(
     kappa: float = 0.0,
     tolerance: float | None = None,
     max_iterations: int | None = None,
+    H: TensorLike | None = None,
+    offset: TensorLike | None = None,
+    lower: TensorLike | None = None,
+    upper: TensorLike | None = None,
 ) -> FrictionSolution:
     """Rigid contact with the exact cone of Coulomb's law: A (v - v_free) = J' gamma, u = J v + b.
 
@@ -83,6 +87,11 @@ def solve_friction(
     mu gamma_n against u_t). v and gamma are differentiable in all five tensors, any number of times; include/lcp has the
     rule where two of these meet, and for redundant contacts. The gradient of an element that is not solved is 0 where its
     incoming gradient is 0, else NaN.
+
+    Beside the contacts there may be k rows, constraints in one dimension with impulses h: A (v - v_free) = J' gamma + H' h.
+    The velocity s = H v + offset of a row is >= 0 where h = lower, <= 0 where h = upper, and 0 between. With the interval
+    [0, inf] a row is a stop, such as the limit of a joint; with [-r, r] dry friction or a motor that saturates; with
+    [-inf, inf] an equation, such as a joint that closes a loop. gamma is then [..., 3 c + k], with h behind the contacts.
 
         De Saxce, Feng: The bipotential method, Mathematical and Computer Modelling 28, 1998.
 
@@ -103,10 +112,16 @@ def solve_friction(
         tolerance: bound on the distance to impulses and velocities that obey the law, a velocity relative to the largest
             |J v_free + b|, whatever mu is; it bounds the penetration. None: 1e-10 in float64, 1e-7 in float32.
         max_iterations: Newton steps that one element may take. None: no limit.
+        H: [..., k, n], the rows; without sizes and kappa. None: there are none.
+        offset: [..., k], in the unit of H v. None: 0.
+        lower, upper: [..., k], lower <= upper, the bounds of the impulses; -inf and inf for none. Also a number for all rows.
 
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.
     """
+    rows = {}
+    if H is not None:
+        rows = {"H": H, "offset": offset, "lower": of_each_row(lower, A, H), "upper": of_each_row(upper, A, H)}
     return FrictionSolution(
         *call(
             "solve_friction",
@@ -120,6 +135,7 @@ def solve_friction(
             kappa=kappa,
             tolerance=tolerance,
             max_iterations=max_iterations,
+            **rows,
         )
     )
 

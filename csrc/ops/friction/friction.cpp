@@ -1,4 +1,5 @@
 // The operators of rigid contact that are made of others, and the C++ functions of all of them.
+#include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -6,6 +7,7 @@
 #include <ATen/ops/diag_embed.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
 
 #include <numbers>
@@ -25,11 +27,35 @@ void check_directions(std::string_view name, const Value& value) {
 
 namespace {
 
+// Both with the common batch, one behind another in the first of the last `core_dims` dimensions.
+Tensor joined(const Tensor& a, const Tensor& b, std::int64_t core_dims) {
+  const auto batch = at::infer_size_symdimvector(a.sym_sizes().slice(0, a.dim() - core_dims),
+                                                 b.sym_sizes().slice(0, b.dim() - core_dims));
+  const auto wide = [&](const Tensor& x) {
+    c10::SymDimVector shape = batch;
+    for (std::int64_t k = x.dim() - core_dims; k < x.dim(); ++k) shape.push_back(x.sym_size(k));
+    return x.expand_symint(shape);
+  };
+  return at::cat({wide(a), wide(b)}, -core_dims);
+}
+
 Tensors<4> solve_friction_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b,
                                     const Tensor& mu, const std::optional<Tensor>& sizes,
                                     const std::optional<Tensor>& guess, double kappa, std::optional<double> tolerance,
-                                    std::optional<std::int64_t> max_iterations) {
-  check(kSolveFriction, A, v_free, J, b, mu, sizes, guess, kappa, tolerance, max_iterations);
+                                    std::optional<std::int64_t> max_iterations, const std::optional<Tensor>& H,
+                                    const std::optional<Tensor>& offset, const std::optional<Tensor>& lower,
+                                    const std::optional<Tensor>& upper) {
+  check(kSolveFriction, A, v_free, J, b, mu, sizes, guess, kappa, tolerance, max_iterations, H, offset, lower, upper);
+  if (H) {
+    TORCH_CHECK(lower && upper, "lower and upper must be given with H");
+    TORCH_CHECK(!sizes, "sizes must be absent where there are rows H");
+    TORCH_CHECK(kappa == 0, "kappa must be 0 where there are rows H; got ", kappa);
+    const auto [v, gamma, u, status, iterations] =
+        row_point_op().call(A, v_free, joined(J, *H, 2), joined(b, offset ? *offset : at::zeros_like(*lower), 1), mu,
+                            *lower, *upper, guess, tolerance, max_iterations);
+    return {v, gamma, status, iterations};
+  }
+  TORCH_CHECK(!offset && !lower && !upper, "offset, lower and upper must be absent without H");
   const auto [v, gamma, u, status, iterations] =
       friction_point_op().call(A, v_free, J, b, mu, sizes, guess, kappa, tolerance, max_iterations);
   return {v, gamma, status, iterations};
@@ -109,8 +135,16 @@ namespace lcp {
 
 FrictionResult solve_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J, const at::Tensor& b,
                               const at::Tensor& mu, const FrictionOptions& options) {
-  auto [v, gamma, status, iterations] = ops::solve_friction_op().call(
-      A, v_free, J, b, mu, options.sizes, options.guess, options.kappa, options.tolerance, options.max_iterations);
+  std::optional<at::Tensor> H, offset, lower, upper;
+  if (options.rows) {
+    H = options.rows->H;
+    if (options.rows->offset.defined()) offset = options.rows->offset;
+    lower = options.rows->lower;
+    upper = options.rows->upper;
+  }
+  auto [v, gamma, status, iterations] =
+      ops::solve_friction_op().call(A, v_free, J, b, mu, options.sizes, options.guess, options.kappa, options.tolerance,
+                                    options.max_iterations, H, offset, lower, upper);
   return {v, gamma, status, iterations};
 }
 
