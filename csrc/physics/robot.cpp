@@ -166,14 +166,15 @@ const std::vector<Number>& all_numbers() {
                                           {"offsets", kOffsets, 'h', {}},
                                           {"mu", kMu, 'c', {}},
                                           {"gravity", kGravity, ' ', {3}},
-                                          {"friction_loss", kFrictionLoss, 'd', {}}};
+                                          {"friction_loss", kFrictionLoss, 'd', {}},
+                                          {"coupling", kCoupling, 'e', {5}}};
   return all;
 }
 
 // The sizes of a robot.
 struct Sizes {
   Numbers kinds, resisted;
-  std::int64_t bodies, dofs, actuators, balls, planes, contacts, limits;
+  std::int64_t bodies, dofs, actuators, balls, planes, contacts, limits, couplings;
 
   Sizes(const ops::StepText& structure, const Tensors& numbers) {
     const Numbers joints = structure.counts("joints");
@@ -187,8 +188,9 @@ struct Sizes {
     contacts = std::ssize(structure.counts("pairs")) / 4;
     limits = std::ssize(structure.counts("limits")) / 2;
     resisted = structure.counts_if("resisted");
+    couplings = std::ssize(structure.counts_if("couplings")) / 2;
   }
-  std::int64_t pairs_of_joints() const { return limits + std::ssize(resisted); }
+  std::int64_t pairs_of_joints() const { return limits + std::ssize(resisted) + couplings; }
   std::int64_t operator[](char letter) const {
     switch (letter) {
       case 'b':
@@ -203,6 +205,8 @@ struct Sizes {
         return balls;
       case 'h':
         return planes;
+      case 'e':
+        return couplings;
       default:
         return contacts;
     }
@@ -312,6 +316,11 @@ Numbers resisted_by(const Tensor& friction_loss, std::int64_t dofs) {
   return resisted;
 }
 
+// Those of `rows` rows behind `first` other pairs, [..., rows], of the impulses of all pairs, [..., 3 c].
+Tensor row_impulses(const Tensor& gamma, std::int64_t first, std::int64_t rows) {
+  return gamma.narrow(-1, 3 * first, 3 * rows).unflatten(-1, {rows, 3}).select(-1, 2);
+}
+
 // The impulses of dry friction along all degrees of freedom, [..., d], of those of all pairs.
 Tensor joint_friction(const Tensor& gamma, const Sizes& sizes) {
   const auto rows = std::ssize(sizes.resisted);
@@ -320,7 +329,7 @@ Tensor joint_friction(const Tensor& gamma, const Sizes& sizes) {
     shape.push_back(sizes.dofs);
     return at::zeros(shape, gamma.options());
   }
-  const Tensor of_rows = gamma.narrow(-1, gamma.size(-1) - 3 * rows, 3 * rows).unflatten(-1, {rows, 3}).select(-1, 2);
+  const Tensor of_rows = row_impulses(gamma, sizes.contacts + sizes.limits, rows);
   if (rows == sizes.dofs) return of_rows;
   Numbers place(sizes.dofs, rows);
   for (std::int64_t r = 0; r < rows; ++r) place[sizes.resisted[r]] = r;
@@ -372,6 +381,11 @@ std::string structure_of(const Robot& robot) {
   const Numbers resisted = resisted_by(robot.friction_loss, size_of(pieces_of(kinds, velocities_of)));
   ops::StepWriter writer("rigid");
   if (!resisted.empty()) writer.add("resisted", resisted);
+  Numbers couplings;
+  for (const RobotCoupling& coupling : robot.couplings) {
+    couplings.insert(couplings.end(), {coupling.joint, coupling.other});
+  }
+  if (!couplings.empty()) writer.add("couplings", couplings);
   return writer.add("balls", robot.balls)
       .add("plane_bodies", world)
       .add("touch_counts", none)
@@ -412,10 +426,16 @@ RobotSolution roll_out(const RobotState& state, const RobotInput& input, std::in
   const bool is_one = options.substeps == 1;
   const Tensor of_steps = of_rows(results[kGamma].to(dtype), -2), all = is_one ? of_steps : of_steps.sum(1);
   const Tensor gamma = all.narrow(-1, 0, 3 * (sizes.contacts + sizes.limits)), friction = joint_friction(all, sizes);
+  const Tensor coupling = row_impulses(all, all.size(-1) / 3 - sizes.couplings, sizes.couplings);
   const Tensor status = of_rows(results[kStatus], -1), iterations = of_rows(results[kIterations], -1);
-  if (is_one) return {{last(next.qpos), last(next.qvel)}, gamma, status, iterations, friction};
+  if (is_one) return {{last(next.qpos), last(next.qvel)}, gamma, status, iterations, friction, coupling};
   const Tensor failed = (status != 0).to(at::kByte).argmax(1, true);
-  return {{last(next.qpos), last(next.qvel)}, gamma, status.gather(1, failed).squeeze(1), iterations.sum(1), friction};
+  return {{last(next.qpos), last(next.qvel)},
+          gamma,
+          status.gather(1, failed).squeeze(1),
+          iterations.sum(1),
+          friction,
+          coupling};
 }
 
 RobotLinearization linearize(const RobotState& state, const Tensor& control, const std::string& structure,
@@ -505,6 +525,7 @@ Tensors numbers_of(const Robot& robot) {
     TORCH_CHECK(all[k].defined(), "the robot has no ", all_numbers()[k].name);
   }
   all.push_back(robot.friction_loss.defined() ? robot.friction_loss : at::zeros_like(robot.damping));
+  all.push_back(robot.coupling.defined() ? robot.coupling : at::zeros({0, 5}, robot.damping.options()));
   return all;
 }
 

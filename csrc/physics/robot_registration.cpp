@@ -13,7 +13,7 @@
 namespace lcp::physics {
 
 LCP_MEMBERS(RobotState, qpos, qvel)
-LCP_MEMBERS(RobotSolution, next, gamma, status, iterations, joint_friction)
+LCP_MEMBERS(RobotSolution, next, gamma, status, iterations, joint_friction, coupling)
 LCP_MEMBERS(RobotPlaces, position, rotation)
 LCP_MEMBERS(RobotLinearization, next, A, B, status)
 
@@ -22,11 +22,13 @@ namespace {
 using at::Tensor;
 using robots::Numbers;
 
-// joints: body, kind and whether it has limits, of each. contacts: the five numbers of each RobotContact.
+// joints: body, kind and whether it has limits, of each. contacts: the five numbers of each RobotContact. couplings:
+// the two of each RobotCoupling.
 std::string structure_of(const Numbers& parents, const Numbers& joints, const Numbers& actuators,
                          const std::vector<double>& ranges, const Numbers& balls, const Numbers& contacts,
-                         std::int64_t planes, const Tensor& friction_loss) {
+                         std::int64_t planes, const Tensor& friction_loss, const Numbers& couplings) {
   Robot robot;
+  for (std::size_t k = 0; k + 1 < couplings.size(); k += 2) robot.couplings.push_back({couplings[k], couplings[k + 1]});
   robot.friction_loss = friction_loss;
   robot.parents = parents;
   robot.balls = balls;
@@ -65,7 +67,8 @@ RobotLinearization linearize(const Tensor& qpos, const Tensor& qvel, const Tenso
 
 LCP_LIBRARY_FRAGMENT(library) {
   ops::define<structure_of>(
-      library, "_structure_of_robot(parents, joints, actuators, ranges, balls, contacts, planes, friction_loss)");
+      library,
+      "_structure_of_robot(parents, joints, actuators, ranges, balls, contacts, planes, friction_loss, couplings)");
   ops::define<roll_out>(
       library,
       "_roll_out_robot(qpos, qvel, control?, forces?, K?, qpos_reference?, qvel_reference?, rows, structure, numbers, "

@@ -82,6 +82,7 @@ struct LinearStep::Leaves {
   Variable armature(int dof) { return leaf(kArmature, dof); }
   Variable damping(int dof) { return leaf(kDamping, dof); }
   Variable friction_loss(int dof) { return leaf(kFrictionLoss, dof); }
+  Variable coupling(int number, int i) { return leaf(kCoupling, 5 * number + i); }
   Variable gear(int actuator) { return leaf(kGear, actuator); }
   Variable gain(int actuator) { return leaf(kActuatorForce, 4 * actuator); }
   Variable bias(int actuator, int i) { return leaf(kActuatorForce, 4 * actuator + 1 + i); }
@@ -445,7 +446,13 @@ LinearStep::Problem& LinearStep::begin_problem(std::span<const int> chosen, Leav
   problem.b.clear();
   problem.mu.clear();
   problem.bound.clear();
+  problem.gaps.clear();
   for (const int k : chosen) {
+    if (const int number = scene_.pairs[k].coupling; number != Pair::kNone) {
+      problem.bound.emplace_back(std::numeric_limits<double>::infinity());
+      problem.gaps.push_back(gap_of<Variable>(scene_.couplings[number], number, read));
+      continue;
+    }
     if (scene_.pairs[k].is_row()) {
       problem.bound.push_back(scene_.dt * read.friction_loss(scene_.pairs[k].resisted - scene_.first_of_trees()));
       continue;
@@ -507,10 +514,23 @@ void LinearStep::add_data(const Problem& problem, const SolvedContacts& at, Leav
     const Pair& pair = scene_.pairs[k];
     const std::size_t contacts = problem.mu.size();
     const double* const gamma = at.gamma + (j < contacts ? 3 * j : 2 * contacts + j);
-    if (pair.is_row()) {
-      const int dof = dof_of(pair, scene_);
+    if (pair.coupling != Pair::kNone) {
+      const Coupling& coupling = scene_.couplings[pair.coupling];
+      const CouplingGap<Variable>& gap = problem.gaps[pair.coupling];
+      const int dof = scene_.joints[coupling.joint].dof;
       data.p[dof] = data.p[dof] + gamma[0];
-      data.s.push_back(at.v[dof]);
+      Variable velocity = (1 / scene_.dt) * gap.gap + at.v[dof];
+      if (coupling.other != Pair::kNone) {
+        const int other = scene_.joints[coupling.other].dof;
+        data.p[other] = data.p[other] - gamma[0] * gap.slope;
+        velocity = velocity - at.v[other] * gap.slope;
+      }
+      data.s.push_back(velocity);
+      continue;
+    }
+    if (pair.is_row()) {
+      data.p[pair.resisted] = data.p[pair.resisted] + gamma[0];
+      data.s.push_back(at.v[pair.resisted]);
       continue;
     }
     if (pair.is_limit()) {
@@ -684,7 +704,8 @@ void LinearStep::linearize(const Problem& problem) {
   values(problem.mu, mu_.data());
   const std::size_t contacts = problem.mu.size();
   for (std::size_t r = 0; r < problem.bound.size(); ++r) {
-    b_[3 * contacts + r] = 0;
+    const std::size_t first = problem.bound.size() - problem.gaps.size();
+    b_[3 * contacts + r] = r < first ? 0 : problem.gaps[r - first].gap.value / scene_.dt;
     upper_[r] = problem.bound[r].value;
     lower_[r] = -upper_[r];
   }

@@ -4,7 +4,8 @@
 namespace lcp::rigid {
 
 /// The parameters of a trajectory, for each of the bodies, balls, planes and contacts, row-major. The bodies of trees
-/// are l of the b bodies; their joints are j, with d degrees of freedom, and q coordinates, those of slides and hinges.
+/// are l of the b bodies; their joints are j, with d degrees of freedom, and q coordinates, those of slides and hinges,
+/// of which e are coupled to another one.
 enum Parameter : int {
   kMass,           ///< [b], kg
   kInertia,        ///< [b, 3, 3], kg m^2, about the centre of mass
@@ -30,6 +31,7 @@ enum Parameter : int {
   kFrictionLoss,   ///< [d], N or N m, read where a pair is the dry friction of a degree of freedom
   kGear,           ///< [a], of the actuators
   kActuatorForce,  ///< [a, 4]: gain, b_0, b_1 and b_2 of Actuator
+  kCoupling,       ///< [e, 5], the coefficients of the polynomial of a Coupling
   kParameters
 };
 

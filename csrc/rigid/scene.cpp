@@ -44,6 +44,8 @@ int size_of(Parameter parameter, const Scene& scene) {
       return static_cast<int>(scene.actuators.size());
     case kActuatorForce:
       return 4 * static_cast<int>(scene.actuators.size());
+    case kCoupling:
+      return 5 * static_cast<int>(scene.couplings.size());
     case kParameters:
       break;
   }

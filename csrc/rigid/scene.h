@@ -16,8 +16,9 @@ namespace lcp::rigid {
 
 /// A ball of a body, and the plane or the ball that it may touch, or the limit of a joint. The balls of all bodies are
 /// numbered together. A capsule is the ball that moves from one ball to another of the same radius. A limit counts as a
-/// contact without friction along the coordinate of the joint. The dry friction of a degree of freedom is a pair, too,
-/// behind all others; it is a row of the problem of a step, see csrc/friction/row_law.h, and always chosen.
+/// contact without friction along the coordinate of the joint. The dry friction of a degree of freedom and a Coupling
+/// are pairs, too, behind all others; they are rows of the problem of a step, see csrc/friction/row_law.h, and always
+/// chosen.
 struct Pair {
   int body, ball;
   int other_body;                      ///< kWorld for a fixed plane
@@ -27,11 +28,12 @@ struct Pair {
   bool is_upper = false;               ///< the limit that it is
   int end = kNone, other_end = kNone;  ///< the other ends of a pair of capsules
   int resisted = kNone;                ///< the degree of freedom of dry friction, for which the others are not used
+  int coupling = kNone;                ///< the Coupling, for which the others are not used
 
   static constexpr int kWorld = -1, kNone = -1;
 
   bool is_limit() const { return limited != kNone; }
-  bool is_row() const { return resisted != kNone; }
+  bool is_row() const { return resisted != kNone || coupling != kNone; }
   bool is_of_joint() const { return is_limit() || is_row(); }
   bool has_other() const { return other_body != kWorld && !is_of_joint(); }
 };
@@ -82,6 +84,12 @@ struct Actuator {
   std::array<double, 2> control_range = kUnlimited, force_range = kUnlimited;
 };
 
+/// The coordinate of a slide or a hinge is a polynomial of the fourth degree in that of another one, or a constant.
+struct Coupling {
+  int joint;
+  int other;  ///< Pair::kNone for a constant
+};
+
 /// What all trajectories share, and the options of a step. The bodies 0 .. free - 1 move freely, with the origin of
 /// their axes in the centre of mass; the others are those of `links`, in this order.
 struct Scene {
@@ -94,6 +102,7 @@ struct Scene {
   std::vector<Link> links = {};
   std::vector<Joint> joints = {};
   std::vector<Actuator> actuators = {};
+  std::vector<Coupling> couplings = {};
 
   int contacts() const { return static_cast<int>(pairs.size()); }
   /// How many of the pairs are rows.

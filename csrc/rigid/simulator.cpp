@@ -27,7 +27,7 @@ constexpr int kMostImpacts = 64, kMostOfPair = 32;
 
 // The magnitude of the sum that is the velocity of a contact.
 double magnitude_of(const Pair& pair, const Row<double>& row, const Velocities<double>& nu, const Scene& scene) {
-  if (pair.is_of_joint()) return std::abs(nu.all[dof_of(pair, scene)]);
+  if (pair.is_limit()) return std::abs(nu.all[dof_of(pair, scene)]);
   const auto of_body = [](const Twist<double>& a, const Twist<double>& b) {
     double sum = 0;
     for (std::size_t i = 0; i < 3; ++i)
@@ -120,6 +120,7 @@ struct Simulator::Numbers {
   double rest(int joint) const { return parameters[kSprings][2 * joint + 1]; }
   double armature(int dof) const { return parameters[kArmature][dof]; }
   double damping(int dof) const { return parameters[kDamping][dof]; }
+  double coupling(int number, int i) const { return parameters[kCoupling][5 * number + i]; }
   double gear(int actuator) const { return parameters[kGear][actuator]; }
   double gain(int actuator) const { return parameters[kActuatorForce][4 * actuator]; }
   double bias(int actuator, int i) const { return parameters[kActuatorForce][4 * actuator + 1 + i]; }
@@ -245,7 +246,10 @@ bool Simulator::set_step(const Parameters<const double>& parameters, const State
   for (const int k : chosen) {
     Meeting& meeting = meetings_[k];
     const Pair& pair = scene_.pairs[k];
-    if (pair.is_row()) continue;
+    if (pair.is_row()) {
+      if (!find_row(k, read)) return false;
+      continue;
+    }
     meeting.contact = contact_of<double>(pair, read);
     if (!pair.is_limit()) meeting.rows[2] = row_of(pair, meeting.contact, meeting.contact.normal, read);
     meeting.has_tangents = meeting.is_far = false;
@@ -290,6 +294,18 @@ bool Simulator::find_trees(const Numbers& read) {
   return true;
 }
 
+// What a problem needs of a row. False where it is not finite.
+bool Simulator::find_row(int k, const Numbers& read) {
+  Meeting& meeting = meetings_[k];
+  const int number = scene_.pairs[k].coupling;
+  meeting.b = 0;
+  if (number == Pair::kNone) return true;
+  const CouplingGap<double> at = gap_of<double>(scene_.couplings[number], number, read);
+  meeting.b = at.gap / scene_.dt;
+  meeting.slope = at.slope;
+  return std::isfinite(meeting.b) && std::isfinite(at.slope);
+}
+
 // The places and the velocities before and without contacts. False where numbers are not finite, or a quaternion is 0.
 bool Simulator::find_free(const Numbers& read) {
   for (int k = 0; k < size_of(kOrientation, scene_); k += 4) {
@@ -321,6 +337,11 @@ bool Simulator::find(const Numbers& read) {
   for (int k = 0; k < scene_.contacts(); ++k) {
     const Pair& pair = scene_.pairs[k];
     Meeting& meeting = meetings_[k];
+    if (pair.is_row()) {
+      meeting.is_far = meeting.waits = meeting.has_met = false;
+      if (!find_row(k, read)) return false;
+      continue;
+    }
     meeting.contact = contact_of<double>(pair, read);
     if (skips_far_ && !pair.is_of_joint()) {
       meeting.b = closing_of(Approach<double>{meeting.contact.gap, 0, 0, 0, 0, false}, scene_);
@@ -587,7 +608,13 @@ void Simulator::set_rows(std::span<const int> chosen, double* J) {
   for (const int k : chosen) {
     const Pair& pair = scene_.pairs[k];
     if (pair.is_row()) {
-      J[dof_of(pair, scene_)] = 1;
+      if (pair.coupling == Pair::kNone) {
+        J[pair.resisted] = 1;
+      } else {
+        const Coupling& coupling = scene_.couplings[pair.coupling];
+        J[scene_.joints[coupling.joint].dof] = 1;
+        if (coupling.other != Pair::kNone) J[scene_.joints[coupling.other].dof] = -meetings_[k].slope;
+      }
       J += n;
       continue;
     }
@@ -614,9 +641,12 @@ void Simulator::pose_problem(const Numbers& read) {
   set_rows(chosen_, J_.data());
   const std::size_t contacts = chosen_.size() - lower_.size();
   for (std::size_t r = 0; r < lower_.size(); ++r) {
-    const int dof = scene_.pairs[chosen_[contacts + r]].resisted - scene_.first_of_trees();
-    b_[3 * contacts + r] = 0;
-    upper_[r] = scene_.dt * read.parameters[kFrictionLoss][dof];
+    const int chosen = chosen_[contacts + r];
+    const Pair& pair = scene_.pairs[chosen];
+    b_[3 * contacts + r] = meetings_[chosen].b;
+    upper_[r] = pair.coupling != Pair::kNone
+                    ? kInfinity
+                    : scene_.dt * read.parameters[kFrictionLoss][pair.resisted - scene_.first_of_trees()];
     lower_[r] = -upper_[r];
   }
   for (std::size_t k = 0; k < contacts; ++k) {

@@ -85,6 +85,7 @@ class Simulator {
     bool chosen;          // in the problem that is being solved
     Role role;
     Choice choice;
+    double slope;  // of a coupling
   };
   struct Numbers;  // reads those of a step
   // What the solver writes for the derivative.
@@ -96,6 +97,7 @@ class Simulator {
   void set_bodies(Velocities<double>& nu);
   bool find_trees(const Numbers& read);
   bool find_free(const Numbers& read);
+  bool find_row(int k, const Numbers& read);
   bool find(const Numbers& read);
   Status solve(const Numbers& read, const Kept& kept, std::int64_t& iterations);
   Status hold(const Numbers& read, Kind kind, const Kept& kept, std::int64_t& iterations);

@@ -95,11 +95,10 @@ std::array<T, 2> nearest_shares(const Segment<T>& a, const Segment<T>& b) {
   return {on_a(t), t};
 }
 
-/// That of a limit has a gap alone, m or rad, and that of a row nothing.
+/// That of a limit has a gap alone, m or rad.
 template <class T, class Reader>
 Contact<T> contact_of(const Pair& pair, Reader& read) {
   using std::sqrt;
-  if (pair.is_row()) return {0, {}, {}};
   if (pair.is_limit()) {
     const T coordinate = read.coordinate(pair.limited), limit = read.limit(pair.limited, pair.is_upper);
     return {pair.is_upper ? limit - coordinate : coordinate - limit, {}, {}};
@@ -176,18 +175,35 @@ struct Velocities {
   explicit Velocities(const Scene& scene) : all(scene.velocities()), of_bodies(scene.bodies) {}
 };
 
-/// The degree of freedom of a limit or a row, and the sign with which its velocity counts.
-inline int dof_of(const Pair& pair, const Scene& scene) {
-  return pair.is_row() ? pair.resisted : scene.joints[pair.limited].dof;
-}
+/// The degree of freedom of a limit, and the sign with which its gap grows.
+inline int dof_of(const Pair& pair, const Scene& scene) { return scene.joints[pair.limited].dof; }
 inline double sign_of(const Pair& pair) { return pair.is_upper ? -1 : 1; }
 
-/// row: not used for limits and rows.
+/// row: not used for limits.
 template <class T>
 T velocity_of(const Pair& pair, const Row<T>& row, const Velocities<T>& nu, const Scene& scene) {
-  if (pair.is_of_joint()) return sign_of(pair) * nu.all[dof_of(pair, scene)];
+  if (pair.is_limit()) return sign_of(pair) * nu.all[dof_of(pair, scene)];
   const T velocity = dot(row.body, nu.of_bodies[pair.body]);
   return pair.has_other() ? velocity + dot(row.other, nu.of_bodies[pair.other_body]) : velocity;
+}
+
+/// How far the coordinate of a coupling is off its polynomial, m or rad, and the derivative of the polynomial.
+template <class T>
+struct CouplingGap {
+  T gap, slope;
+};
+
+template <class T, class Reader>
+CouplingGap<T> gap_of(const Coupling& coupling, int number, Reader& read) {
+  const T own = read.coordinate(coupling.joint);
+  if (coupling.other == Pair::kNone) return {own - read.coupling(number, 0), 0};
+  const T x = read.coordinate(coupling.other);
+  T value = read.coupling(number, 4), slope = 0;
+  for (int i = 3; i >= 0; --i) {
+    slope = slope * x + value;
+    value = value * x + read.coupling(number, i);
+  }
+  return {own - value, slope};
 }
 
 /// The lesser; where both are equal, it has the mean of their derivatives.

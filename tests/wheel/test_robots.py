@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from torchlcp import Feedback, Status
-from torchlcp.physics import Robot, RobotActuator, RobotContact, RobotJoint, RobotState, load_mjcf, load_urdf, turned
+from torchlcp.physics import (
+    Robot, RobotActuator, RobotContact, RobotCoupling, RobotJoint, RobotState, load_mjcf, load_urdf, turned,
+)
 
 FILE = Path(__file__).parent / "robots" / "two_trees.xml"
 G = 9.81
@@ -98,7 +100,8 @@ def robot_of(x, robot):
 
 
 TENSORS = ["mass", "inertia", "center_of_mass", "position", "orientation", "axis", "anchor", "spring", "damping", "armature",
-           "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity", "friction_loss"]
+           "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity", "friction_loss",
+           "coupling"]
 
 
 def touching(**changes):
@@ -181,18 +184,74 @@ def test_no_dry_friction_costs_nothing_and_has_a_derivative():
     assert pendulum(friction_loss=[-1.0]).step(RobotState(numbers(0.3), numbers(0.0))).status == Status.BAD_INPUT
 
 
-def test_what_dry_friction_does_not_know_is_an_error():
+def test_what_rows_do_not_know_is_an_error():
     at = RobotState(numbers(0.3), numbers(0.0))
     with pytest.raises(RuntimeError, match=r"friction_loss must be \[..., 1\]; got \[2\]"):
         pendulum(friction_loss=[1.0, 2.0])
+    locked = pendulum(couplings=[RobotCoupling(0)], coupling=[[0.3, 0, 0, 0, 0]])
+    with pytest.raises(RuntimeError, match="formulation must be exact_cone for joints with couplings; got polyhedral"):
+        locked.step(at, formulation="polyhedral")
+    with pytest.raises(RuntimeError, match="couplings must be of two joints; got twice joint 0"):
+        locked.replace(couplings=[RobotCoupling(0, 0)]).step(at)
     with pytest.raises(RuntimeError, match="kappa must be 0 for joints with friction_loss"):
         pendulum(friction_loss=[1.0]).step(at, kappa=1e-6)
     with pytest.raises(RuntimeError, match="bounce_threshold must be absent for joints with friction_loss"):
         pendulum(friction_loss=[1.0]).step(at, bounce_threshold=0.1)
 
 
+COUPLED = dict(joints=[RobotJoint(0, "slide"), RobotJoint(0, "hinge"), RobotJoint(1, "ball")],
+               couplings=[RobotCoupling(1, 0)], coupling=[[0.11, 1.4, -2.0, 0.5, 0.3]])
+
+
+def test_couplings_are_equations_with_an_impulse():
+    motors = dict(actuators=[RobotActuator(0), RobotActuator(1)], gear=[1.0, 1.0], actuator_force=[[1.0, 0, 0, 0]] * 2)
+    robot, free = touching(**COUPLED, **motors), touching(joints=COUPLED["joints"], **motors)
+    q, v, c = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4), COUPLED["coupling"][0]
+    touches = 0
+    for k in range(10):
+        control = 3 * normal(2, seed=k)
+        q[0] = 0.003 * k - 0.02
+        step = robot.step((q, v), control, **SENSITIVE)
+        assert step.status == Status.SOLVED and step.coupling.shape == (1,)
+        x = q[0].item()
+        gap = q[1] - sum(c[i] * x**i for i in range(5))
+        slope = sum(i * c[i] * x ** (i - 1) for i in range(1, 5))
+        assert (step.qvel_next[1] - slope * step.qvel_next[0] + gap / robot.dt).abs() < 1e-10
+        pull = step.coupling[0] / robot.dt * numbers(-slope, 1.0)
+        same = free.step((q, v), control + pull, **SENSITIVE)
+        torch.testing.assert_close(same.qvel_next, step.qvel_next, rtol=0, atol=1e-9)
+        touches += (step.gamma != 0).any().item()
+    assert 0 < touches
+    locked = pendulum(couplings=[RobotCoupling(0)], coupling=[[0.3, 0, 0, 0, 0]])
+    rollout = locked.simulate((numbers(0.5), numbers(2.0)), rows=100)
+    assert (rollout.qpos_next - 0.3).abs().max() < 1e-12
+    assert rollout.coupling[-1].item() == pytest.approx(locked.dt * 0.5 * G * math.sin(0.3))
+
+
+def test_couplings_of_a_file_are_those_of_mujoco(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    path = tmp_path / "gripper.xml"
+    path.write_text(
+        '<mujoco><worldbody><body><joint name="a" type="slide" axis="1 0 0" ref=".1"/><geom size=".1"/></body><body pos="1 0 0">'
+        '<joint name="b" axis="0 1 0" ref="-.2"/><geom size=".1"/></body><body pos="2 0 0"><joint name="c"/><geom size=".1"/>'
+        '</body></worldbody><equality><joint joint1="a" joint2="b" polycoef=".01 -2 .3 .4 .5"/>'
+        '<joint joint1="c" polycoef=".2 0 0 0 0"/><joint joint1="c" joint2="a" active="false"/></equality></mujoco>')
+    robot, model = load_mjcf(path), mujoco.MjModel.from_xml_path(str(path))
+    assert robot.couplings == [(0, 1), (2, -1)]
+    data = mujoco.MjData(model)
+    data.qpos[:] = [0.3, 0.4, 0.5]
+    mujoco.mj_forward(model, data)
+    gaps = [data.qpos[j] - sum(c * (data.qpos[o] if o >= 0 else 0) ** i for i, c in enumerate(poly.tolist()))
+            for (j, o), poly in zip(robot.couplings, robot.coupling, strict=True)]
+    assert gaps == pytest.approx(data.efc_pos[:2].tolist(), abs=1e-14)
+    path.write_text(path.read_text().replace('<joint joint1="c" polycoef=".2 0 0 0 0"/>', '<connect anchor="0 0 0" body1="2"/>')
+                    .replace("<worldbody><body>", '<worldbody><body name="1">').replace('<body pos="1', '<body name="2" pos="1'))
+    with pytest.raises(ValueError, match="equality of connect"):
+        load_mjcf(path)
+
+
 @pytest.mark.parametrize("changes, options", [
-    ({}, {}), ({"friction_loss": LOSSES}, {}), ({"friction_loss": LOSSES}, {"formulation": "polyhedral"})])
+    ({}, {}), ({"friction_loss": LOSSES}, {}), ({"friction_loss": LOSSES}, {"formulation": "polyhedral"}), (COUPLED, {})])
 def test_all_derivatives_are_those_of_differences(changes, options):
     """In reverse and in forward mode, in all tensors, with a contact that slides and a limit that holds."""
     robot = touching(**changes)
@@ -205,12 +264,14 @@ def test_all_derivatives_are_those_of_differences(changes, options):
     def loss(state, control, tensors):
         rollout = robot_of(tensors, robot).simulate(state, control, **options, **SENSITIVE)
         assert (rollout.status == Status.SOLVED).all()
-        if changes:
+        if "friction_loss" in changes:
             slips = rollout.qvel_next.abs() > 1e-10
             assert slips.any() and not slips.all() and (rollout.joint_friction[slips] != 0).all()
         gamma = rollout.gamma.unflatten(-1, (-1, 3))
-        assert (gamma[:, :2, 2] > 0).any() and (gamma[:, 2:, 2] > 0).any() and (gamma[:, :2, :2] != 0).any()
-        return (torch.cat([rollout.qpos_next, rollout.qvel_next], -1)[-1] * weights).sum() + rollout.joint_friction.sum()
+        assert (gamma[:, :2, 2] > 0).any() and (gamma[:, :2, :2] != 0).any()
+        assert (rollout.coupling != 0).all() if "couplings" in changes else (gamma[:, 2:, 2] > 0).any()
+        impulses = rollout.joint_friction.sum() + rollout.coupling.sum()
+        return (torch.cat([rollout.qpos_next, rollout.qvel_next], -1)[-1] * weights).sum() + impulses
 
     inputs = [q, v, u, *x.values()]
     of = lambda all: loss((all[0], all[1]), all[2], dict(zip(x, all[3:], strict=True)))
@@ -219,14 +280,14 @@ def test_all_derivatives_are_those_of_differences(changes, options):
     along = [normal(*each.shape, seed=10 + k) for k, each in enumerate(inputs)]
     along[4] = 1e-2 * (along[4] + along[4].mT)  # the inertia
     for k, (name, d) in enumerate(zip(["q", "v", "u", *x], along, strict=True)):
-        h = 1e-6 / (1 + d.abs().max())
+        h = 1e-6 / (1 + (d.abs().max() if d.numel() > 0 else 0))
         if name == "axis":
             d[0, :] = d[2, :] = 0
-        if name == "friction_loss" and not changes:
+        if name == "friction_loss" and name not in changes:
             d[:] = 0
         ends = [of([*inputs[:k], inputs[k] + sign * h * d, *inputs[k + 1:]]).item() for sign in (1, -1)]
         difference = (ends[0] - ends[1]) / (2 * h)
-        assert (gradients[k] * d).sum().item() == pytest.approx(difference.item(), rel=2e-6, abs=2e-6), name
+        assert (gradients[k] * d).sum().item() == pytest.approx(float(difference), rel=2e-6, abs=2e-6), name
     _, tangent = torch.func.jvp(lambda *all: of(all), tuple(inputs), tuple(along))
     assert tangent.item() == pytest.approx(sum((g * d).sum() for g, d in zip(gradients, along)).item(), rel=1e-9)
 
@@ -249,7 +310,7 @@ def test_a_contact_that_another_one_closes_has_a_derivative():
         assert (gradient @ e).item() * 1e7 == pytest.approx(difference.item(), rel=1e-5, abs=1e-5)
 
 
-@pytest.mark.parametrize("changes", [{}, {"friction_loss": LOSSES}])
+@pytest.mark.parametrize("changes", [{}, {"friction_loss": LOSSES}, COUPLED])
 def test_linearize_is_the_derivative_in_the_tangent_space(changes):
     robot = touching(**changes)
     q, v, u = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4), numbers(0.3, -0.2)

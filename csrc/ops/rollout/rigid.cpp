@@ -91,6 +91,16 @@ void add_trees(const StepText& step, rigid::Scene& scene) {
     row = {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0};
     row.resisted = scene.first_of_trees() + checked("resisted", number, 0, scene.dofs_of_trees());
   }
+  const std::vector<std::int64_t> couplings = step.counts_if("couplings");
+  for (std::size_t k = 0; k + 1 < couplings.size(); k += 2) {
+    const int joint = driven("couplings", couplings[k]);
+    const int other = couplings[k + 1] < 0 ? rigid::Pair::kNone : driven("couplings", couplings[k + 1]);
+    TORCH_CHECK(joint != other, "couplings must be of two joints; got twice joint ", joint);
+    rigid::Pair& row = scene.pairs.emplace_back();
+    row = {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0};
+    row.coupling = static_cast<int>(scene.couplings.size());
+    scene.couplings.push_back({joint, other});
+  }
 }
 
 namespace rigid_rollouts {
@@ -137,6 +147,7 @@ std::vector<Argument> rigid_inputs() {
           tensor("friction_loss", "d"),
           tensor("gear", "a"),
           tensor("actuator_force", "4a"),
+          tensor("coupling", "5e"),
           tensor("position", "3f"),
           tensor("orientation", "4r"),
           tensor("velocity", "3f"),
@@ -220,9 +231,12 @@ struct Described {
     TORCH_CHECK(scene.links.empty() || scene.law.formulation != rigid::Formulation::kCompliant,
                 "bodies with joints must have rigid contact; got compliant contact");
     if (scene.rows() == 0) return;
-    TORCH_CHECK(scene.law.kappa == 0, "kappa must be 0 for joints with friction_loss; got ", scene.law.kappa);
+    TORCH_CHECK(scene.law.kappa == 0, "kappa must be 0 for joints with friction_loss or couplings; got ",
+                scene.law.kappa);
     TORCH_CHECK(scene.bounce_threshold == std::numeric_limits<double>::max(),
-                "bounce_threshold must be absent for joints with friction_loss");
+                "bounce_threshold must be absent for joints with friction_loss or couplings");
+    TORCH_CHECK(scene.couplings.empty() || scene.law.formulation == rigid::Formulation::kExactCone,
+                "formulation must be exact_cone for joints with couplings; got ", step.word("formulation"));
   }
 
  private:
@@ -427,7 +441,7 @@ class RigidKind final : public RolloutKind {
     const auto known = described(step, count('b'), count('p'), count('h'));
     const rigid::Scene& scene = known->scene;
     TORCH_CHECK(call.size('c') == scene.contacts(),
-                "pairs, limits and resisted must be as many as mu's c = ", call.size('c'), " contacts; got ",
+                "pairs, limits, resisted and couplings must be as many as mu's c = ", call.size('c'), " contacts; got ",
                 scene.contacts());
     check_sizes(call, scene);
     check_saved(call, call.size('c') * rigid::unknowns_of(scene.law));
@@ -577,6 +591,7 @@ class RigidKind final : public RolloutKind {
     check_size('j', "joints", static_cast<int>(scene.joints.size()));
     check_size('d', "degrees of freedom", scene.dofs_of_trees());
     check_size('a', "actuators", static_cast<int>(scene.actuators.size()));
+    check_size('e', "couplings", static_cast<int>(scene.couplings.size()));
     check_size('f', "positions", rigid::size_of(rigid::kPosition, scene) / 3);
     check_size('r', "orientations", rigid::size_of(rigid::kOrientation, scene) / 4);
     check_size('q', "coordinates", rigid::size_of(rigid::kCoordinate, scene));

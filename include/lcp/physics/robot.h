@@ -11,8 +11,9 @@
 // actuators in speed and position make these implicit, so that stiff ones are stable. Contacts and limits of joints may
 // close their gap by the end of the step, u_n >= -gap / dt, and contacts obey Coulomb's law with the exact cone of
 // lcp::solve_friction or with a pyramid. Along each degree of freedom dry friction has an impulse of at most
-// dt friction_loss, which holds the velocity at 0 or, at its largest, is against it. Joints thus rest exactly. qpos
-// moves by dt qvel_next. Closed loops are not there.
+// dt friction_loss, which holds the velocity at 0 or, at its largest, is against it. Joints thus rest exactly. A
+// coupling of joints is an equation; its gap, to the first order, is closed at the end of the step. qpos moves by
+// dt qvel_next. Closed loops of bodies are not there.
 //
 //   [Featherstone] Featherstone: Rigid Body Dynamics Algorithms, 2008.
 #pragma once
@@ -64,14 +65,24 @@ struct RobotContact {
   static constexpr std::int64_t kNone = -1;
 };
 
-/// b bodies with p balls, j joints with d degrees of freedom, a actuators, h planes and c contacts. All tensors may
-/// have batch dimensions in front, and are differentiable.
+/// The coordinate of a slide or a hinge as a polynomial in that of another one, or as a constant. It is an equation of
+/// the robot, with an impulse of any size: fingers that move together, or a gear. With the exact cone only.
+struct RobotCoupling {
+  std::int64_t joint;
+  std::int64_t other = kNone;  ///< another slide or hinge
+
+  static constexpr std::int64_t kNone = -1;
+};
+
+/// b bodies with p balls, j joints with d degrees of freedom, a actuators, h planes, c contacts and e couplings.
+/// All tensors may have batch dimensions in front, and are differentiable.
 struct LCP_API Robot {
   std::vector<std::int64_t> parents;  ///< of each body: an earlier one, or -1 for the world
   std::vector<RobotJoint> joints;     ///< body after body, and from the parent on where a body has several
   std::vector<RobotActuator> actuators;
   std::vector<std::int64_t> balls;  ///< how many each body has; they are numbered body after body
   std::vector<RobotContact> contacts;
+  std::vector<RobotCoupling> couplings;
 
   at::Tensor mass;            ///< [..., b], kg
   at::Tensor inertia;         ///< [..., b, 3, 3], kg m^2, about the centre of mass, in the axes of the body
@@ -87,6 +98,8 @@ struct LCP_API Robot {
   /// [..., d], N or N m, >= 0: the largest force of dry friction. Undefined: 0. A degree of freedom whose number is 0,
   /// and has no derivative, costs nothing. Friction must be without options.kappa and options.bounce_threshold.
   at::Tensor friction_loss;
+  /// [..., e, 5]: q_joint = c_0 + c_1 q_other + .. + c_4 q_other^4. May be undefined where there are no couplings.
+  at::Tensor coupling;
   at::Tensor gear;            ///< [..., a]
   at::Tensor actuator_force;  ///< [..., a, 4]: gain, b_0, b_1, b_2
   at::Tensor centers;         ///< [..., p, 3], m, of the balls, in the axes of their bodies
@@ -117,6 +130,7 @@ struct RobotSolution {
   at::Tensor status;  ///< [rows, ...], int8, see lcp::Status
   at::Tensor iterations;      ///< [rows, ...], int64
   at::Tensor joint_friction;  ///< [rows, ..., d], N s or N m s: the impulses of dry friction
+  at::Tensor coupling;        ///< [rows, ..., e], N s or N m s: the impulses of couplings, along their joints
 };
 
 /// Many rows. feedback: of the state before each step, beside the control, with K [..., a, 2 nv] in the tangent space

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pathlib
 import re
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchlcp.physics._robot import Robot, RobotActuator, RobotContact, RobotJoint
+from torchlcp.physics._robot import Robot, RobotActuator, RobotContact, RobotCoupling, RobotJoint
 
 __all__ = ["load_mjcf", "load_urdf"]
 
@@ -23,8 +24,8 @@ _RIM = 16  # the points of a cylinder's rim that touch planes
 def load_mjcf(path: str | os.PathLike[str], *, ignore: Iterable[str] = ()) -> Robot:
     """The robot of a file of MuJoCo, with its names, contacts, actuators and step.
 
-    Bodies, joints with limits, springs, dampers, armature and dry friction, motors and servos of joints, and gravity are
-    those of the file.
+    Bodies, joints with limits, springs, dampers, armature, dry friction and couplings, motors and servos of joints, and
+    gravity are those of the file.
     Spheres and capsules touch planes and each other; boxes touch planes by their corners, meshes by the corners of their
     convex hulls, and cylinders by 16 points of each rim. Which of them may touch is decided as MuJoCo does: by contype and
     conaffinity, by parents and children, and by pairs and excludes. Contact is rigid: solref, solimp and margins do not count.
@@ -151,10 +152,22 @@ class _Reader:
             normals=self.stacked([normal for normal, _ in self.planes]), offsets=_numbers([offset for _, offset in self.planes]),
             mu=_numbers(self.mu), gravity=_numbers(m.opt.gravity),
             body_names=[m.body(i).name for i in range(self.first, m.nbody)],
+            couplings=[RobotCoupling(int(m.eq_obj1id[e]), int(m.eq_obj2id[e])) for e in self.coupled],
+            coupling=torch.stack([self.polynomial(e) for e in self.coupled]) if self.coupled else (),
         )
 
     def stiffness(self) -> Tensor:
         return _numbers(self.model.jnt_stiffness)[..., None].flatten(1)[:, 0]
+
+    def polynomial(self, e: int) -> Tensor:
+        """Coefficients of a joint's coordinate by the other joint's. Those of the file are by their changes from qpos0."""
+        m = self.model
+        at, other = (m.qpos0[m.jnt_qposadr[j]] if j >= 0 else 0.0 for j in (m.eq_obj1id[e], m.eq_obj2id[e]))
+        c = [float(x) for x in m.eq_data[e, :5]]
+        if m.eq_obj2id[e] < 0:
+            c[1:] = [0.0] * 4
+        shifted = [sum(c[k] * math.comb(k, i) * (-other) ** (k - i) for k in range(i, 5)) for i in range(5)]
+        return _numbers([shifted[0] + at, *shifted[1:]])
 
     def of_dofs(self, x: Any) -> Tensor:
         return _numbers(x)[..., None].flatten(1)[:, 0]
@@ -179,10 +192,18 @@ class _Reader:
         """Collects what the file has and is not supported."""
         m, enums = self.model, self.mujoco
         add = self.found.setdefault
-        for name, count, kind in (("equality", m.neq, "equalities"), ("flex", m.nflex, "flexes"),
-                                  ("plugin", m.nplugin, "plugins")):
+        for name, count, kind in (("flex", m.nflex, "flexes"), ("plugin", m.nplugin, "plugins")):
             if count:
                 add(name, self.line(kind, 0))
+        self.coupled: list[int] = []  # the equalities of joints
+        for e in range(m.neq):
+            if not m.eq_active0[e]:
+                continue
+            if m.eq_type[e] == int(enums.mjtEq.mjEQ_JOINT):
+                self.coupled.append(e)
+            else:
+                kind = enums.mjtEq(int(m.eq_type[e])).name.removeprefix("mjEQ_").lower()
+                add(f"equality of {kind}", self.line("equalities", e))
         for t in range(m.ntendon):  # a tendon without forces only measures
             if m.tendon_limited[t] or any(x[t].any() for x in (m.tendon_stiffness, m.tendon_damping, m.tendon_frictionloss,
                                                                m.tendon_armature)):
