@@ -39,8 +39,8 @@ class FrictionCertificate(NamedTuple):
     residual: the larger of the violation of the law that solve_friction bounds and of the relative error of
         A (v - v_free) = J' gamma, each component in the unit sqrt(A_ii).
     margin: the least distance of a contact to a change between stick, slide and being apart, where the gradient jumps,
-        relative to the largest |J v_free + b|; infinity without contacts.
-    rank: int64, 3 c where gamma is determined.
+        relative to the largest |J v_free + b|; infinity without contacts. A row has its distance to a change, too.
+    rank: int64, 3 c + k where gamma is determined.
     unique: bool, whether v is determined; where it is not, the gradient is one of many.
     """
 
@@ -119,9 +119,6 @@ def solve_friction(
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.
     """
-    rows = {}
-    if H is not None:
-        rows = {"H": H, "offset": offset, "lower": of_each_row(lower, A, H), "upper": of_each_row(upper, A, H)}
     return FrictionSolution(
         *call(
             "solve_friction",
@@ -135,9 +132,17 @@ def solve_friction(
             kappa=kappa,
             tolerance=tolerance,
             max_iterations=max_iterations,
-            **rows,
+            **_rows(A, H, offset, lower, upper),
         )
     )
+
+
+def _rows(
+    A: TensorLike, H: TensorLike | None, offset: TensorLike | None, lower: TensorLike | None, upper: TensorLike | None
+) -> dict[str, TensorLike | None]:
+    if H is None:
+        return {}
+    return {"H": H, "offset": offset, "lower": of_each_row(lower, A, H), "upper": of_each_row(upper, A, H)}
 
 
 def certify_friction(
@@ -150,21 +155,26 @@ def certify_friction(
     gamma: TensorLike,
     *,
     sizes: TensorLike | None = None,
+    H: TensorLike | None = None,
+    offset: TensorLike | None = None,
+    lower: TensorLike | None = None,
+    upper: TensorLike | None = None,
 ) -> FrictionCertificate:
-    """Certifies v, [..., n], and gamma, [..., 3 c], as a solution of solve_friction's problem, whoever found it.
+    """Certifies v, [..., n], and gamma, [..., 3 c + k], as a solution of solve_friction's problem, whoever found it.
 
     The result has no gradient. Where the input is bad, residual and margin are NaN, rank is 0 and unique False.
 
     Args:
-        A, v_free, J, b, mu, sizes: as for solve_friction.
+        A, v_free, J, b, mu, sizes, H, offset, lower, upper: as for solve_friction.
         v: [..., n], m/s.
-        gamma: [..., 3 c], N s.
+        gamma: [..., 3 c], N s, with rows H [..., 3 c + k].
 
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
+    rows = _rows(A, H, offset, lower, upper)
     return FrictionCertificate(
-        *call("certify_friction", A, v_free, J, b, of_each_contact(mu, A, J), v, gamma, sizes=sizes)
+        *call("certify_friction", A, v_free, J, b, of_each_contact(mu, A, J), v, gamma, sizes=sizes, **rows)
     )
 
 

@@ -115,6 +115,20 @@ def test_rows_broadcast_and_elements_do_not_touch():
     assert gradient[0].isfinite().all() and gradient[1].isnan().all() and not gradient[2:].any()
 
 
+def test_certificates_know_rows():
+    x, v, gamma = with_rows(STATES, list(KINDS), 5)
+    rows = dict(zip(NAMES[5:], x[5:]))
+    residual, margin, rank, unique = lcp.certify_friction(*x[:5], v, gamma, **rows)
+    assert residual.max() < 1e-12 and (margin > 1e-3).all() and (rank == 9 + 7).all() and unique.all()
+    off = gamma.clone()
+    off[..., 9] += 0.01  # the row that holds: the momentum is off
+    assert (lcp.certify_friction(*x[:5], v, off, **rows)[0] > 1e-5).all()
+    at_bound = [*x]
+    at_bound[8] = at_bound[8].clone()
+    at_bound[8][..., 0] = gamma[..., 9] + 1e-9
+    assert (lcp.certify_friction(*at_bound[:5], v, gamma, **dict(zip(NAMES[5:], at_bound[5:])))[1] < 1e-6).all()
+
+
 def test_a_guess_and_single_precision():
     x, v, gamma = with_rows(STATES, list(KINDS), 20)
     assert not run(*x, guess=gamma)[3].any() and (run(*x)[3] > 0).all()
@@ -153,6 +167,8 @@ def calls():
     J, b = torch.cat([J, H], -2), torch.cat([b, offset], -1)
     yield "_row_point", (A, v_free, J, b, mu, lower, upper), {}
     u = lcp._row_point(A, v_free, J, b, mu, lower, upper)[2]
+    yield "certify_friction", (A, v_free, *x[2:4], mu, v, gamma), dict(zip(NAMES[5:], x[5:]))
+    yield "_certify_rows", (A, v_free, J, b, mu, lower, upper, v, gamma), {}
     yield "_row_adjoint", (A, J, mu, lower, upper, v, gamma, u, v_free, b, gamma), {}
 
 

@@ -8,12 +8,16 @@ namespace lcp::ops {
 inline constexpr Argument kOffset = tensor("Tensor b", "3c");
 inline constexpr Argument kImpulseGuess = tensor("Tensor? guess=None", "3c");
 
+inline constexpr Argument kRows = tensor("Tensor? H=None", "k n");
+inline constexpr Argument kRowOffset = tensor("Tensor? offset=None", "k");
+inline constexpr Argument kRowLower = tensor("Tensor? lower=None", "k");
+inline constexpr Argument kRowUpper = tensor("Tensor? upper=None", "k");
+
 /// See lcp/solve_friction.h. There are k rows, and g = 3 c + k impulses.
 inline constexpr Operator kSolveFriction(
     "solve_friction", Operator::Kind::kComposite,
     {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kSizes, tensor("Tensor? guess=None", "g"), kKappa, kTolerance,
-     kMaxIterations, tensor("Tensor? H=None", "k n"), tensor("Tensor? offset=None", "k"),
-     tensor("Tensor? lower=None", "k"), tensor("Tensor? upper=None", "k")},
+     kMaxIterations, kRows, kRowOffset, kRowLower, kRowUpper},
     {{"v", "n"}, {"gamma", "g"}, {"status", "", at::kChar}, {"iterations", "", at::kLong}});
 
 /// v, gamma and u = J v + b, all three with derivatives, status and iterations. u tells the derivative the state of
@@ -46,8 +50,20 @@ inline constexpr Operator kRowAdjoint("_row_adjoint", Operator::Kind::kDifferent
 
 /// See lcp/certify_friction.h.
 inline constexpr Operator kCertifyFriction(
-    "certify_friction", Operator::Kind::kNotDifferentiable,
+    "certify_friction", Operator::Kind::kComposite,
+    {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, vector("Tensor v"), tensor("Tensor gamma", "g"), kSizes,
+     kRows, kRowOffset, kRowLower, kRowUpper},
+    {{"residual", ""}, {"margin", ""}, {"rank", "", at::kLong}, {"unique", "", at::kBool}});
+
+/// The same of contacts alone, and with rows.
+inline constexpr Operator kCertifyContacts(
+    "_certify_contacts", Operator::Kind::kNotDifferentiable,
     {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, vector("Tensor v"), tensor("Tensor gamma", "3c"), kSizes},
+    {{"residual", ""}, {"margin", ""}, {"rank", "", at::kLong}, {"unique", "", at::kBool}});
+inline constexpr Operator kCertifyRows(
+    "_certify_rows", Operator::Kind::kNotDifferentiable,
+    {kMass, kFreeVelocity, kAllRows, kAllOffsets, kFriction, kLower, kUpper, vector("Tensor v"),
+     tensor("Tensor gamma", "g")},
     {{"residual", ""}, {"margin", ""}, {"rank", "", at::kLong}, {"unique", "", at::kBool}});
 
 void check_directions(std::string_view name, const Value& value);
@@ -128,8 +144,20 @@ inline const auto& friction_path_op() {
 }
 inline const auto& certify_friction_op() {
   return handle<Tensors<4>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
-                           const Tensor& v, const Tensor& gamma, const std::optional<Tensor>& sizes),
+                           const Tensor& v, const Tensor& gamma, const std::optional<Tensor>& sizes,
+                           const std::optional<Tensor>& H, const std::optional<Tensor>& offset,
+                           const std::optional<Tensor>& lower, const std::optional<Tensor>& upper),
                 kCertifyFriction>();
+}
+inline const auto& certify_contacts_op() {
+  return handle<Tensors<4>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
+                           const Tensor& v, const Tensor& gamma, const std::optional<Tensor>& sizes),
+                kCertifyContacts>();
+}
+inline const auto& certify_rows_op() {
+  return handle<Tensors<4>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
+                           const Tensor& lower, const Tensor& upper, const Tensor& v, const Tensor& gamma),
+                kCertifyRows>();
 }
 inline const auto& friction_problem_op() {
   return handle<Tensors<2>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
