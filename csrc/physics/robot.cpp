@@ -167,14 +167,15 @@ const std::vector<Number>& all_numbers() {
                                           {"mu", kMu, 'c', {}},
                                           {"gravity", kGravity, ' ', {3}},
                                           {"friction_loss", kFrictionLoss, 'd', {}},
-                                          {"coupling", kCoupling, 'e', {5}}};
+                                          {"coupling", kCoupling, 'e', {5}},
+                                          {"closure", kClosure, 'o', {2, 3}}};
   return all;
 }
 
 // The sizes of a robot.
 struct Sizes {
   Numbers kinds, resisted;
-  std::int64_t bodies, dofs, actuators, balls, planes, contacts, limits, couplings;
+  std::int64_t bodies, dofs, actuators, balls, planes, contacts, limits, couplings, closures;
 
   Sizes(const ops::StepText& structure, const Tensors& numbers) {
     const Numbers joints = structure.counts("joints");
@@ -189,8 +190,9 @@ struct Sizes {
     limits = std::ssize(structure.counts("limits")) / 2;
     resisted = structure.counts_if("resisted");
     couplings = std::ssize(structure.counts_if("couplings")) / 2;
+    closures = std::ssize(structure.counts_if("closures")) / 2;
   }
-  std::int64_t pairs_of_joints() const { return limits + std::ssize(resisted) + couplings; }
+  std::int64_t pairs_of_joints() const { return limits + std::ssize(resisted) + couplings + 3 * closures; }
   std::int64_t operator[](char letter) const {
     switch (letter) {
       case 'b':
@@ -207,6 +209,8 @@ struct Sizes {
         return planes;
       case 'e':
         return couplings;
+      case 'o':
+        return closures;
       default:
         return contacts;
     }
@@ -386,6 +390,9 @@ std::string structure_of(const Robot& robot) {
     couplings.insert(couplings.end(), {coupling.joint, coupling.other});
   }
   if (!couplings.empty()) writer.add("couplings", couplings);
+  Numbers closures;
+  for (const RobotClosure& closure : robot.closures) closures.insert(closures.end(), {closure.body, closure.other});
+  if (!closures.empty()) writer.add("closures", closures);
   return writer.add("balls", robot.balls)
       .add("plane_bodies", world)
       .add("touch_counts", none)
@@ -426,16 +433,19 @@ RobotSolution roll_out(const RobotState& state, const RobotInput& input, std::in
   const bool is_one = options.substeps == 1;
   const Tensor of_steps = of_rows(results[kGamma].to(dtype), -2), all = is_one ? of_steps : of_steps.sum(1);
   const Tensor gamma = all.narrow(-1, 0, 3 * (sizes.contacts + sizes.limits)), friction = joint_friction(all, sizes);
-  const Tensor coupling = row_impulses(all, all.size(-1) / 3 - sizes.couplings, sizes.couplings);
+  const std::int64_t first_closed = all.size(-1) / 3 - 3 * sizes.closures;
+  const Tensor coupling = row_impulses(all, first_closed - sizes.couplings, sizes.couplings),
+               closure = row_impulses(all, first_closed, 3 * sizes.closures).unflatten(-1, {sizes.closures, 3});
   const Tensor status = of_rows(results[kStatus], -1), iterations = of_rows(results[kIterations], -1);
-  if (is_one) return {{last(next.qpos), last(next.qvel)}, gamma, status, iterations, friction, coupling};
+  if (is_one) return {{last(next.qpos), last(next.qvel)}, gamma, status, iterations, friction, coupling, closure};
   const Tensor failed = (status != 0).to(at::kByte).argmax(1, true);
   return {{last(next.qpos), last(next.qvel)},
           gamma,
           status.gather(1, failed).squeeze(1),
           iterations.sum(1),
           friction,
-          coupling};
+          coupling,
+          closure};
 }
 
 RobotLinearization linearize(const RobotState& state, const Tensor& control, const std::string& structure,
@@ -526,6 +536,7 @@ Tensors numbers_of(const Robot& robot) {
   }
   all.push_back(robot.friction_loss.defined() ? robot.friction_loss : at::zeros_like(robot.damping));
   all.push_back(robot.coupling.defined() ? robot.coupling : at::zeros({0, 5}, robot.damping.options()));
+  all.push_back(robot.closure.defined() ? robot.closure : at::zeros({0, 2, 3}, robot.damping.options()));
   return all;
 }
 

@@ -13,7 +13,7 @@
 namespace lcp::physics {
 
 LCP_MEMBERS(RobotState, qpos, qvel)
-LCP_MEMBERS(RobotSolution, next, gamma, status, iterations, joint_friction, coupling)
+LCP_MEMBERS(RobotSolution, next, gamma, status, iterations, joint_friction, coupling, closure)
 LCP_MEMBERS(RobotPlaces, position, rotation)
 LCP_MEMBERS(RobotLinearization, next, A, B, status)
 
@@ -26,9 +26,11 @@ using robots::Numbers;
 // the two of each RobotCoupling.
 std::string structure_of(const Numbers& parents, const Numbers& joints, const Numbers& actuators,
                          const std::vector<double>& ranges, const Numbers& balls, const Numbers& contacts,
-                         std::int64_t planes, const Tensor& friction_loss, const Numbers& couplings) {
+                         std::int64_t planes, const Tensor& friction_loss, const Numbers& couplings,
+                         const Numbers& closures) {
   Robot robot;
   for (std::size_t k = 0; k + 1 < couplings.size(); k += 2) robot.couplings.push_back({couplings[k], couplings[k + 1]});
+  for (std::size_t k = 0; k + 1 < closures.size(); k += 2) robot.closures.push_back({closures[k], closures[k + 1]});
   robot.friction_loss = friction_loss;
   robot.parents = parents;
   robot.balls = balls;
@@ -68,7 +70,8 @@ RobotLinearization linearize(const Tensor& qpos, const Tensor& qvel, const Tenso
 LCP_LIBRARY_FRAGMENT(library) {
   ops::define<structure_of>(
       library,
-      "_structure_of_robot(parents, joints, actuators, ranges, balls, contacts, planes, friction_loss, couplings)");
+      "_structure_of_robot(parents, joints, actuators, ranges, balls, contacts, planes, friction_loss, couplings, "
+      "closures)");
   ops::define<roll_out>(
       library,
       "_roll_out_robot(qpos, qvel, control?, forces?, K?, qpos_reference?, qvel_reference?, rows, structure, numbers, "

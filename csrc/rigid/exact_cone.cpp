@@ -52,8 +52,8 @@ void ExactConeDerivative::tangent(int contacts, const ContactProblem& problem, c
 void ExactConeDerivative::jacobian(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                                    Eigen::MatrixXd& by_p, Eigen::MatrixXd& by_s) {
   derivatives_.get(contacts, n_, contacts, rank_tolerance_, false, rows_)
-      .jacobian({problem.A, nullptr, problem.J, nullptr, problem.mu, problem.lower, problem.upper}, solution(contacts, problem, at), by_p, by_s,
-                same);
+      .jacobian({problem.A, nullptr, problem.J, nullptr, problem.mu, problem.lower, problem.upper},
+                solution(contacts, problem, at), by_p, by_s, same);
 }
 
 }  // namespace lcp::rigid

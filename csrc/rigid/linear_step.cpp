@@ -83,6 +83,7 @@ struct LinearStep::Leaves {
   Variable damping(int dof) { return leaf(kDamping, dof); }
   Variable friction_loss(int dof) { return leaf(kFrictionLoss, dof); }
   Variable coupling(int number, int i) { return leaf(kCoupling, 5 * number + i); }
+  Vector<Variable> closure(int number, int end) { return vector(kClosure, 2 * number + end); }
   Variable gear(int actuator) { return leaf(kGear, actuator); }
   Variable gain(int actuator) { return leaf(kActuatorForce, 4 * actuator); }
   Variable bias(int actuator, int i) { return leaf(kActuatorForce, 4 * actuator + 1 + i); }
@@ -447,14 +448,27 @@ LinearStep::Problem& LinearStep::begin_problem(std::span<const int> chosen, Leav
   problem.mu.clear();
   problem.bound.clear();
   problem.gaps.clear();
+  problem.points.clear();
+  problem.b_of_rows.clear();
   for (const int k : chosen) {
-    if (const int number = scene_.pairs[k].coupling; number != Pair::kNone) {
-      problem.bound.emplace_back(std::numeric_limits<double>::infinity());
-      problem.gaps.push_back(gap_of<Variable>(scene_.couplings[number], number, read));
+    const Pair& row = scene_.pairs[k];
+    if (row.is_equation()) problem.bound.emplace_back(std::numeric_limits<double>::infinity());
+    if (row.coupling != Pair::kNone) {
+      problem.gaps.push_back(gap_of<Variable>(scene_.couplings[row.coupling], row.coupling, read));
+      problem.b_of_rows.push_back(problem.gaps.back().gap.value / scene_.dt);
       continue;
     }
-    if (scene_.pairs[k].is_row()) {
-      problem.bound.push_back(scene_.dt * read.friction_loss(scene_.pairs[k].resisted - scene_.first_of_trees()));
+    if (row.closure != Pair::kNone) {
+      if (row.axis == 0) {
+        problem.points.push_back(points_of<Variable>(scene_.closures[row.closure], row.closure, read));
+      }
+      const ClosurePoints<Variable>& points = problem.points.back();
+      problem.b_of_rows.push_back((points[0][row.axis].value - points[1][row.axis].value) / scene_.dt);
+      continue;
+    }
+    if (row.is_row()) {
+      problem.b_of_rows.push_back(0);
+      problem.bound.push_back(scene_.dt * read.friction_loss(row.resisted - scene_.first_of_trees()));
       continue;
     }
     problem.mu.push_back(read.mu(k));
@@ -509,11 +523,31 @@ void LinearStep::add_data(const Problem& problem, const SolvedContacts& at, Leav
     }
     return motion;
   };
+  // Adds an impulse at a point of a body; returns the velocity of the point.
+  const auto act_on = [&](int body, const Vector<Variable>& point, const Vector<Variable>& impulse, double sign) {
+    const Vector<Variable> arm = point - read.position(body);
+    Wrench<Variable>& wrench = work_.wrenches[body];
+    const Vector<Variable> turning = cross(arm, impulse);
+    wrench.force = sign > 0 ? wrench.force + impulse : wrench.force - impulse;
+    wrench.torque = sign > 0 ? wrench.torque + turning : wrench.torque - turning;
+    const Motion<Variable>& motion = motion_of(body);
+    return motion.velocity + cross(motion.turning, arm);
+  };
   for (std::size_t j = 0; j < problem.chosen.size(); ++j) {
     const int k = problem.chosen[j];
     const Pair& pair = scene_.pairs[k];
     const std::size_t contacts = problem.mu.size();
     const double* const gamma = at.gamma + (j < contacts ? 3 * j : 2 * contacts + j);
+    if (pair.closure != Pair::kNone) {
+      if (pair.axis > 0) continue;  // the first axis has the others, too
+      const Closure& closure = scene_.closures[pair.closure];
+      const ClosurePoints<Variable>& points = problem.points[pair.closure];
+      const Vector<Variable> impulse = {gamma[0], gamma[1], gamma[2]};
+      Vector<Variable> u = act_on(closure.body, points[0], impulse, 1) + (1 / scene_.dt) * (points[0] - points[1]);
+      if (closure.other != Pair::kWorld) u = u - act_on(closure.other, points[1], impulse, -1);
+      data.s.insert(data.s.end(), {u[0], u[1], u[2]});
+      continue;
+    }
     if (pair.coupling != Pair::kNone) {
       const Coupling& coupling = scene_.couplings[pair.coupling];
       const CouplingGap<Variable>& gap = problem.gaps[pair.coupling];
@@ -541,18 +575,9 @@ void LinearStep::add_data(const Problem& problem, const SolvedContacts& at, Leav
     }
     const Matrix<Variable>& frame = frames_[k];
     const Vector<Variable> impulse = transposed_times(frame, Vector<Variable>{gamma[0], gamma[1], gamma[2]});
-    // Adds the impulse on a body; returns the velocity of its point.
-    const auto act_on = [&](int body, double sign) {
-      const Vector<Variable> arm = contacts_[k].point - read.position(body);
-      Wrench<Variable>& wrench = work_.wrenches[body];
-      const Vector<Variable> turning = cross(arm, impulse);
-      wrench.force = sign > 0 ? wrench.force + impulse : wrench.force - impulse;
-      wrench.torque = sign > 0 ? wrench.torque + turning : wrench.torque - turning;
-      const Motion<Variable>& motion = motion_of(body);
-      return motion.velocity + cross(motion.turning, arm);
-    };
-    Vector<Variable> velocity = act_on(pair.body, 1);
-    if (pair.has_other()) velocity = velocity - act_on(pair.other_body, -1);
+    const Vector<Variable>& point = contacts_[k].point;
+    Vector<Variable> velocity = act_on(pair.body, point, impulse, 1);
+    if (pair.has_other()) velocity = velocity - act_on(pair.other_body, point, impulse, -1);
     const Vector<Variable> u = frame * velocity;
     data.s.insert(data.s.end(), {u[0], u[1], u[2] + problem.b[j]});
   }
@@ -704,8 +729,7 @@ void LinearStep::linearize(const Problem& problem) {
   values(problem.mu, mu_.data());
   const std::size_t contacts = problem.mu.size();
   for (std::size_t r = 0; r < problem.bound.size(); ++r) {
-    const std::size_t first = problem.bound.size() - problem.gaps.size();
-    b_[3 * contacts + r] = r < first ? 0 : problem.gaps[r - first].gap.value / scene_.dt;
+    b_[3 * contacts + r] = problem.b_of_rows[r];
     upper_[r] = problem.bound[r].value;
     lower_[r] = -upper_[r];
   }

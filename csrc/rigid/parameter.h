@@ -5,7 +5,7 @@ namespace lcp::rigid {
 
 /// The parameters of a trajectory, for each of the bodies, balls, planes and contacts, row-major. The bodies of trees
 /// are l of the b bodies; their joints are j, with d degrees of freedom, and q coordinates, those of slides and hinges,
-/// of which e are coupled to another one.
+/// of which e are coupled to another one; o points of bodies are joined with others.
 enum Parameter : int {
   kMass,           ///< [b], kg
   kInertia,        ///< [b, 3, 3], kg m^2, about the centre of mass
@@ -32,6 +32,7 @@ enum Parameter : int {
   kGear,           ///< [a], of the actuators
   kActuatorForce,  ///< [a, 4]: gain, b_0, b_1 and b_2 of Actuator
   kCoupling,       ///< [e, 5], the coefficients of the polynomial of a Coupling
+  kClosure,        ///< [o, 2, 3], m, the points of a Closure, each in the axes of its body
   kParameters
 };
 

@@ -16,9 +16,9 @@ namespace lcp::rigid {
 
 /// A ball of a body, and the plane or the ball that it may touch, or the limit of a joint. The balls of all bodies are
 /// numbered together. A capsule is the ball that moves from one ball to another of the same radius. A limit counts as a
-/// contact without friction along the coordinate of the joint. The dry friction of a degree of freedom and a Coupling
-/// are pairs, too, behind all others; they are rows of the problem of a step, see csrc/friction/row_law.h, and always
-/// chosen.
+/// contact without friction along the coordinate of the joint. The dry friction of a degree of freedom, a Coupling
+/// and the three axes of a Closure are pairs, too, behind all others; they are rows of the problem of a step, see
+/// csrc/friction/row_law.h, and always chosen.
 struct Pair {
   int body, ball;
   int other_body;                      ///< kWorld for a fixed plane
@@ -29,11 +29,13 @@ struct Pair {
   int end = kNone, other_end = kNone;  ///< the other ends of a pair of capsules
   int resisted = kNone;                ///< the degree of freedom of dry friction, for which the others are not used
   int coupling = kNone;                ///< the Coupling, for which the others are not used
+  int closure = kNone, axis = 0;       ///< the Closure and the axis of the world, for which the others are not used
 
   static constexpr int kWorld = -1, kNone = -1;
 
   bool is_limit() const { return limited != kNone; }
-  bool is_row() const { return resisted != kNone || coupling != kNone; }
+  bool is_equation() const { return coupling != kNone || closure != kNone; }
+  bool is_row() const { return resisted != kNone || is_equation(); }
   bool is_of_joint() const { return is_limit() || is_row(); }
   bool has_other() const { return other_body != kWorld && !is_of_joint(); }
 };
@@ -90,6 +92,12 @@ struct Coupling {
   int other;  ///< Pair::kNone for a constant
 };
 
+/// A point of a body of a tree that is one with a point of another one, or of the world.
+struct Closure {
+  int body;
+  int other;  ///< Pair::kWorld for the world
+};
+
 /// What all trajectories share, and the options of a step. The bodies 0 .. free - 1 move freely, with the origin of
 /// their axes in the centre of mass; the others are those of `links`, in this order.
 struct Scene {
@@ -103,6 +111,7 @@ struct Scene {
   std::vector<Joint> joints = {};
   std::vector<Actuator> actuators = {};
   std::vector<Coupling> couplings = {};
+  std::vector<Closure> closures = {};
 
   int contacts() const { return static_cast<int>(pairs.size()); }
   /// How many of the pairs are rows.

@@ -121,6 +121,7 @@ struct Simulator::Numbers {
   double armature(int dof) const { return parameters[kArmature][dof]; }
   double damping(int dof) const { return parameters[kDamping][dof]; }
   double coupling(int number, int i) const { return parameters[kCoupling][5 * number + i]; }
+  Vector<double> closure(int number, int end) const { return vector_at(parameters[kClosure], 2 * number + end); }
   double gear(int actuator) const { return parameters[kGear][actuator]; }
   double gain(int actuator) const { return parameters[kActuatorForce][4 * actuator]; }
   double bias(int actuator, int i) const { return parameters[kActuatorForce][4 * actuator + 1 + i]; }
@@ -155,6 +156,7 @@ Simulator::Simulator(const Scene& scene, double tolerance)
       gamma_(3 * scene.contacts()),
       lower_(scene.rows()),
       upper_(scene.rows()),
+      closed_(scene.closures.size()),
       impulses_(3 * scene.contacts()) {
   for (auto* const forces : {&joints_.at_before, &joints_.drag}) forces->resize(scene.dofs_of_trees());
   if (std::any_of(scene.actuators.begin(), scene.actuators.end(),
@@ -297,8 +299,15 @@ bool Simulator::find_trees(const Numbers& read) {
 // What a problem needs of a row. False where it is not finite.
 bool Simulator::find_row(int k, const Numbers& read) {
   Meeting& meeting = meetings_[k];
-  const int number = scene_.pairs[k].coupling;
+  const Pair& pair = scene_.pairs[k];
   meeting.b = 0;
+  if (pair.closure != Pair::kNone) {
+    ClosurePoints<double>& points = closed_[pair.closure];
+    if (pair.axis == 0) points = points_of<double>(scene_.closures[pair.closure], pair.closure, read);
+    meeting.b = (points[0][pair.axis] - points[1][pair.axis]) / scene_.dt;
+    return std::isfinite(meeting.b);
+  }
+  const int number = pair.coupling;
   if (number == Pair::kNone) return true;
   const CouplingGap<double> at = gap_of<double>(scene_.couplings[number], number, read);
   meeting.b = at.gap / scene_.dt;
@@ -608,7 +617,14 @@ void Simulator::set_rows(std::span<const int> chosen, double* J) {
   for (const int k : chosen) {
     const Pair& pair = scene_.pairs[k];
     if (pair.is_row()) {
-      if (pair.coupling == Pair::kNone) {
+      if (pair.closure != Pair::kNone) {
+        const Closure& closure = scene_.closures[pair.closure];
+        const ClosurePoints<double>& points = closed_[pair.closure];
+        Vector<double> along = {0, 0, 0};
+        along[pair.axis] = 1;
+        add_row(scene_, places_, closure.body, points[0], along, J);
+        if (closure.other != Pair::kWorld) add_row(scene_, places_, closure.other, points[1], -along, J);
+      } else if (pair.coupling == Pair::kNone) {
         J[pair.resisted] = 1;
       } else {
         const Coupling& coupling = scene_.couplings[pair.coupling];
@@ -644,7 +660,7 @@ void Simulator::pose_problem(const Numbers& read) {
     const int chosen = chosen_[contacts + r];
     const Pair& pair = scene_.pairs[chosen];
     b_[3 * contacts + r] = meetings_[chosen].b;
-    upper_[r] = pair.coupling != Pair::kNone
+    upper_[r] = pair.is_equation()
                     ? kInfinity
                     : scene_.dt * read.parameters[kFrictionLoss][pair.resisted - scene_.first_of_trees()];
     lower_[r] = -upper_[r];

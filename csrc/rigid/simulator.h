@@ -152,6 +152,7 @@ class Simulator {
   std::vector<double> A_, from_, v_;  // [n, n] and [n] with n velocities
   std::vector<double> J_, one_J_, b_, R_, mu_, gamma_;  // of the chosen, and of one pair
   std::vector<double> lower_, upper_;                   // of the rows
+  std::vector<ClosurePoints<double>> closed_;           // of the closures
   std::vector<double> impulses_;                        // [3 c], of all pairs
 };
 

@@ -206,6 +206,19 @@ CouplingGap<T> gap_of(const Coupling& coupling, int number, Reader& read) {
   return {own - value, slope};
 }
 
+/// Both points of a closure.
+template <class T>
+using ClosurePoints = std::array<Vector<T>, 2>;
+
+template <class T, class Reader>
+ClosurePoints<T> points_of(const Closure& closure, int number, Reader& read) {
+  const auto point = [&](int body, int end) -> Vector<T> {
+    const Vector<T> own = read.closure(number, end);
+    return body == Pair::kWorld ? own : read.position(body) + read.rotation(body) * own;
+  };
+  return {point(closure.body, 0), point(closure.other, 1)};
+}
+
 /// The lesser; where both are equal, it has the mean of their derivatives.
 inline double lesser(double a, double b) { return b < a ? b : a; }
 inline Variable lesser(const Variable& a, const Variable& b) {

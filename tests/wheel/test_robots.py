@@ -9,7 +9,7 @@ import torch
 
 from torchlcp import Feedback, Status
 from torchlcp.physics import (
-    Robot, RobotActuator, RobotContact, RobotCoupling, RobotJoint, RobotState, load_mjcf, load_urdf, turned,
+    Robot, RobotActuator, RobotClosure, RobotContact, RobotCoupling, RobotJoint, RobotState, load_mjcf, load_urdf, turned,
 )
 
 FILE = Path(__file__).parent / "robots" / "two_trees.xml"
@@ -101,7 +101,7 @@ def robot_of(x, robot):
 
 TENSORS = ["mass", "inertia", "center_of_mass", "position", "orientation", "axis", "anchor", "spring", "damping", "armature",
            "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity", "friction_loss",
-           "coupling"]
+           "coupling", "closure"]
 
 
 def touching(**changes):
@@ -189,13 +189,13 @@ def test_what_rows_do_not_know_is_an_error():
     with pytest.raises(RuntimeError, match=r"friction_loss must be \[..., 1\]; got \[2\]"):
         pendulum(friction_loss=[1.0, 2.0])
     locked = pendulum(couplings=[RobotCoupling(0)], coupling=[[0.3, 0, 0, 0, 0]])
-    with pytest.raises(RuntimeError, match="formulation must be exact_cone for joints with couplings; got polyhedral"):
+    with pytest.raises(RuntimeError, match="must be exact_cone for robots with couplings or closures; got polyhedral"):
         locked.step(at, formulation="polyhedral")
     with pytest.raises(RuntimeError, match="couplings must be of two joints; got twice joint 0"):
         locked.replace(couplings=[RobotCoupling(0, 0)]).step(at)
-    with pytest.raises(RuntimeError, match="kappa must be 0 for joints with friction_loss"):
+    with pytest.raises(RuntimeError, match="kappa must be 0 for robots with friction_loss"):
         pendulum(friction_loss=[1.0]).step(at, kappa=1e-6)
-    with pytest.raises(RuntimeError, match="bounce_threshold must be absent for joints with friction_loss"):
+    with pytest.raises(RuntimeError, match="bounce_threshold must be absent for robots with friction_loss"):
         pendulum(friction_loss=[1.0]).step(at, bounce_threshold=0.1)
 
 
@@ -244,10 +244,96 @@ def test_couplings_of_a_file_are_those_of_mujoco(tmp_path):
     gaps = [data.qpos[j] - sum(c * (data.qpos[o] if o >= 0 else 0) ** i for i, c in enumerate(poly.tolist()))
             for (j, o), poly in zip(robot.couplings, robot.coupling, strict=True)]
     assert gaps == pytest.approx(data.efc_pos[:2].tolist(), abs=1e-14)
-    path.write_text(path.read_text().replace('<joint joint1="c" polycoef=".2 0 0 0 0"/>', '<connect anchor="0 0 0" body1="2"/>')
+    path.write_text(path.read_text().replace('<joint joint1="c" polycoef=".2 0 0 0 0"/>', '<weld body1="2"/>')
                     .replace("<worldbody><body>", '<worldbody><body name="1">').replace('<body pos="1', '<body name="2" pos="1'))
-    with pytest.raises(ValueError, match="equality of connect"):
+    with pytest.raises(ValueError, match="equality of weld"):
         load_mjcf(path)
+
+
+FOUR_BAR = """<mujoco><worldbody><body name="crank" euler="0 20 0"><joint axis="0 1 0"/>
+<geom type="capsule" size=".02" fromto="0 0 0 0 0 .3"/><body name="rod" pos="0 0 .3" euler="0 70 0">
+<joint axis="0 1 0" frictionloss=".02"/><geom type="capsule" size=".02" fromto="0 0 0 0 0 .5"/>
+</body></body><body name="rocker" pos=".5 0 0" euler="0 10 0"><joint axis="0 1 0" damping=".1"/>
+<geom type="capsule" size=".02" fromto="0 0 0 0 0 .4"/></body></worldbody>
+<equality><connect body1="rod" body2="rocker" anchor="0 0 .5"/></equality></mujoco>"""
+
+
+def four_bar(tmp_path):
+    """A crank, a rod, and a rocker, of which a point is one with the end of the rod."""
+    path = tmp_path / "four_bar.xml"
+    path.write_text(FOUR_BAR)
+    return load_mjcf(path).replace(contacts=[], mu=torch.zeros(0).double()), path
+
+
+def test_a_closed_loop_stays_closed(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    robot, path = four_bar(tmp_path)
+    assert robot.closures == [RobotClosure(1, 2)]
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+
+    def gap(q):
+        places = robot.places(q)
+        rod, rocker = (places.position[..., k, :] + places.rotation[..., k, :, :] @ robot.closure[0, k - 1] for k in (1, 2))
+        return rod - rocker
+
+    data.qpos[:] = [0.1, 0.2, -0.1]
+    mujoco.mj_forward(model, data)
+    found = torch.tensor(data.efc_pos[:3])
+    torch.testing.assert_close(gap(torch.tensor(data.qpos)), found, rtol=0, atol=1e-12)
+    rollout = robot.simulate((torch.zeros(3).double(), numbers(1.0, 0, 0)), rows=1000)
+    assert (rollout.status == Status.SOLVED).all()
+    assert gap(rollout.qpos_next).norm(dim=-1).max() < 1e-4
+    assert (rollout.qpos_next[:, 0] - rollout.qpos_next[0, 0]).abs().max() > 0.3
+    assert (rollout.closure[:, 0, [0, 2]].norm(dim=-1) > 0).all()
+    # The impulse of the closure is a force on both bodies.
+    q, v = rollout.qpos_next[300], rollout.qvel_next[300]
+    step = robot.step((q, v))
+    places, h = robot.places(q), step.closure[0] / robot.dt
+    forces = torch.zeros(3, 6).double()
+    for body, sign, point in ((1, 1, robot.closure[0, 0]), (2, -1, robot.closure[0, 1])):
+        turn = places.rotation[body]
+        arm = turn @ (point - robot.center_of_mass[body])
+        forces[body] = sign * torch.cat([h, turn.mT @ torch.linalg.cross(arm, h)])
+    open_loop = robot.replace(closures=[], closure=())
+    torch.testing.assert_close(open_loop.step((q, v), forces=forces).qvel_next, step.qvel_next, rtol=0, atol=1e-9)
+
+
+def test_the_derivatives_of_a_closed_loop_are_those_of_differences(tmp_path):
+    pytest.importorskip("mujoco")
+    robot, _ = four_bar(tmp_path)
+    x = {name: getattr(robot, name) for name in TENSORS}
+    weights = normal(9, seed=1)
+
+    def of(all):
+        rollout = robot_of(dict(zip(x, all[2:], strict=True)), robot).simulate((all[0], all[1]), rows=3, **SENSITIVE)
+        end = torch.cat([rollout.qpos_next[-1], rollout.qvel_next[-1], rollout.closure[-1, 0]])
+        return (end * weights).sum()
+
+    inputs = [numbers(0.01, -0.02, 0.03), numbers(1.0, -2.0, 0.5), *x.values()]
+    leaves = [each.clone().requires_grad_() for each in inputs]
+    gradients = torch.autograd.grad(of(leaves), leaves)
+    assert (gradients[-1][..., [0, 2]] != 0).all()
+    along = [normal(*each.shape, seed=10 + k) for k, each in enumerate(inputs)]
+    for k, (name, d) in enumerate(zip(["q", "v", *x], along, strict=True)):
+        if name in ("axis", "inertia", "orientation", "range"):
+            d[:] = 0
+        if name in ("position", "anchor", "closure"):
+            d[..., 1] = 0  # nothing moves out of the plane
+        if name in ("spring", "damping", "armature", "friction_loss"):
+            d[:] = d * (inputs[k] > 0)
+        h = 1e-7
+        ends = [of([*inputs[:k], inputs[k] + sign * h * d, *inputs[k + 1:]]).item() for sign in (1, -1)]
+        assert (gradients[k] * d).sum().item() == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-5, abs=1e-5), name
+    _, tangent = torch.func.jvp(lambda *all: of(all), tuple(inputs), tuple(along))
+    assert tangent.item() == pytest.approx(sum((g * d).sum() for g, d in zip(gradients, along)).item(), rel=1e-8)
+    at = robot.linearize((inputs[0], inputs[1]), **SENSITIVE)
+    for k, column in enumerate(at.A.unbind(-1)):
+        e = torch.zeros(6).double()
+        e[k] = 1e-7
+        ends = [robot.step((inputs[0] + s * e[:3], inputs[1] + s * e[3:]), **SENSITIVE) for s in (1, -1)]
+        difference = (torch.cat(ends[0].next, -1) - torch.cat(ends[1].next, -1)) / 2e-7
+        torch.testing.assert_close(column, difference, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("changes, options", [

@@ -101,6 +101,19 @@ void add_trees(const StepText& step, rigid::Scene& scene) {
     row.coupling = static_cast<int>(scene.couplings.size());
     scene.couplings.push_back({joint, other});
   }
+  const std::vector<std::int64_t> closures = step.counts_if("closures");
+  for (std::size_t k = 0; k + 1 < closures.size(); k += 2) {
+    const int body = checked("closures", closures[k], 0, links),
+              other = checked("closures", closures[k + 1], -1, links);
+    TORCH_CHECK(body != other, "closures must be of two bodies; got twice body ", body);
+    for (int axis = 0; axis < 3; ++axis) {
+      rigid::Pair& row = scene.pairs.emplace_back();
+      row = {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0};
+      row.closure = static_cast<int>(scene.closures.size());
+      row.axis = axis;
+    }
+    scene.closures.push_back({free + body, other < 0 ? rigid::Pair::kWorld : free + other});
+  }
 }
 
 namespace rigid_rollouts {
@@ -123,38 +136,17 @@ enum Output : std::size_t { kGamma = rigid::kStateParts, kUnknowns, kStates, kCh
 // A quaternion or a matrix takes its numbers row after row, and those of a body stand behind those of another. The
 // parameters are in the order of rigid::Parameter.
 std::vector<Argument> rigid_inputs() {
-  return {tensor("mass", "b"),
-          tensor("inertia", "9b"),
-          tensor("drag", "b"),
-          tensor("centers", "3p"),
-          tensor("radii", "p"),
-          tensor("normals", "3h"),
-          tensor("offsets", "h"),
-          tensor("gravity", "3"),
-          tensor("mu", "c"),
-          tensor("restitution", "c"),
-          tensor("stiffness", "c"),
-          tensor("dissipation", "c"),
-          tensor("mass_center", "3l"),
-          tensor("placement", "3l"),
-          tensor("placement_turn", "4l"),
-          tensor("axis", "3j"),
-          tensor("anchor", "3j"),
-          tensor("limits", "2j"),
-          tensor("springs", "2j"),
-          tensor("damping", "d"),
-          tensor("armature", "d"),
-          tensor("friction_loss", "d"),
-          tensor("gear", "a"),
-          tensor("actuator_force", "4a"),
-          tensor("coupling", "5e"),
-          tensor("position", "3f"),
-          tensor("orientation", "4r"),
-          tensor("velocity", "3f"),
-          tensor("angular_velocity", "3r"),
-          tensor("coordinate", "q"),
-          tensor("speed", "q"),
-          tensor("u", "T m")};
+  return {tensor("mass", "b"),          tensor("inertia", "9b"),   tensor("drag", "b"),
+          tensor("centers", "3p"),      tensor("radii", "p"),      tensor("normals", "3h"),
+          tensor("offsets", "h"),       tensor("gravity", "3"),    tensor("mu", "c"),
+          tensor("restitution", "c"),   tensor("stiffness", "c"),  tensor("dissipation", "c"),
+          tensor("mass_center", "3l"),  tensor("placement", "3l"), tensor("placement_turn", "4l"),
+          tensor("axis", "3j"),         tensor("anchor", "3j"),    tensor("limits", "2j"),
+          tensor("springs", "2j"),      tensor("damping", "d"),    tensor("armature", "d"),
+          tensor("friction_loss", "d"), tensor("gear", "a"),       tensor("actuator_force", "4a"),
+          tensor("coupling", "5e"),     tensor("closure", "6o"),   tensor("position", "3f"),
+          tensor("orientation", "4r"),  tensor("velocity", "3f"),  tensor("angular_velocity", "3r"),
+          tensor("coordinate", "q"),    tensor("speed", "q"),      tensor("u", "T m")};
 }
 
 std::vector<Result> rigid_results() {
@@ -231,12 +223,13 @@ struct Described {
     TORCH_CHECK(scene.links.empty() || scene.law.formulation != rigid::Formulation::kCompliant,
                 "bodies with joints must have rigid contact; got compliant contact");
     if (scene.rows() == 0) return;
-    TORCH_CHECK(scene.law.kappa == 0, "kappa must be 0 for joints with friction_loss or couplings; got ",
+    TORCH_CHECK(scene.law.kappa == 0, "kappa must be 0 for robots with friction_loss, couplings or closures; got ",
                 scene.law.kappa);
     TORCH_CHECK(scene.bounce_threshold == std::numeric_limits<double>::max(),
-                "bounce_threshold must be absent for joints with friction_loss or couplings");
-    TORCH_CHECK(scene.couplings.empty() || scene.law.formulation == rigid::Formulation::kExactCone,
-                "formulation must be exact_cone for joints with couplings; got ", step.word("formulation"));
+                "bounce_threshold must be absent for robots with friction_loss, couplings or closures");
+    const bool has_equations = !scene.couplings.empty() || !scene.closures.empty();
+    TORCH_CHECK(!has_equations || scene.law.formulation == rigid::Formulation::kExactCone,
+                "formulation must be exact_cone for robots with couplings or closures; got ", step.word("formulation"));
   }
 
  private:
@@ -441,8 +434,8 @@ class RigidKind final : public RolloutKind {
     const auto known = described(step, count('b'), count('p'), count('h'));
     const rigid::Scene& scene = known->scene;
     TORCH_CHECK(call.size('c') == scene.contacts(),
-                "pairs, limits, resisted and couplings must be as many as mu's c = ", call.size('c'), " contacts; got ",
-                scene.contacts());
+                "pairs, limits, resisted, couplings and closures must be as many as mu's c = ", call.size('c'),
+                " contacts; got ", scene.contacts());
     check_sizes(call, scene);
     check_saved(call, call.size('c') * rigid::unknowns_of(scene.law));
   }
@@ -592,6 +585,7 @@ class RigidKind final : public RolloutKind {
     check_size('d', "degrees of freedom", scene.dofs_of_trees());
     check_size('a', "actuators", static_cast<int>(scene.actuators.size()));
     check_size('e', "couplings", static_cast<int>(scene.couplings.size()));
+    check_size('o', "closures", static_cast<int>(scene.closures.size()));
     check_size('f', "positions", rigid::size_of(rigid::kPosition, scene) / 3);
     check_size('r', "orientations", rigid::size_of(rigid::kOrientation, scene) / 4);
     check_size('q', "coordinates", rigid::size_of(rigid::kCoordinate, scene));

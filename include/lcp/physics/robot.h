@@ -12,8 +12,8 @@
 // close their gap by the end of the step, u_n >= -gap / dt, and contacts obey Coulomb's law with the exact cone of
 // lcp::solve_friction or with a pyramid. Along each degree of freedom dry friction has an impulse of at most
 // dt friction_loss, which holds the velocity at 0 or, at its largest, is against it. Joints thus rest exactly. A
-// coupling of joints is an equation; its gap, to the first order, is closed at the end of the step. qpos moves by
-// dt qvel_next. Closed loops of bodies are not there.
+// coupling of joints and a closure of a loop of bodies are equations; their gaps, to the first order, are closed at the
+// end of the step. qpos moves by dt qvel_next.
 //
 //   [Featherstone] Featherstone: Rigid Body Dynamics Algorithms, 2008.
 #pragma once
@@ -74,7 +74,17 @@ struct RobotCoupling {
   static constexpr std::int64_t kNone = -1;
 };
 
-/// b bodies with p balls, j joints with d degrees of freedom, a actuators, h planes, c contacts and e couplings.
+/// A point of a body that is one with a point of another one, or of the world: how a loop of bodies is closed. It has
+/// an impulse of any size. With the exact cone only.
+struct RobotClosure {
+  std::int64_t body;
+  std::int64_t other = kWorld;
+
+  static constexpr std::int64_t kWorld = -1;
+};
+
+/// b bodies with p balls, j joints with d degrees of freedom, a actuators, h planes, c contacts, e couplings and o
+/// closures.
 /// All tensors may have batch dimensions in front, and are differentiable.
 struct LCP_API Robot {
   std::vector<std::int64_t> parents;  ///< of each body: an earlier one, or -1 for the world
@@ -83,6 +93,7 @@ struct LCP_API Robot {
   std::vector<std::int64_t> balls;  ///< how many each body has; they are numbered body after body
   std::vector<RobotContact> contacts;
   std::vector<RobotCoupling> couplings;
+  std::vector<RobotClosure> closures;
 
   at::Tensor mass;            ///< [..., b], kg
   at::Tensor inertia;         ///< [..., b, 3, 3], kg m^2, about the centre of mass, in the axes of the body
@@ -100,6 +111,8 @@ struct LCP_API Robot {
   at::Tensor friction_loss;
   /// [..., e, 5]: q_joint = c_0 + c_1 q_other + .. + c_4 q_other^4. May be undefined where there are no couplings.
   at::Tensor coupling;
+  /// [..., o, 2, 3], m: the points of the closures in the axes of their bodies. May be undefined where there are none.
+  at::Tensor closure;
   at::Tensor gear;            ///< [..., a]
   at::Tensor actuator_force;  ///< [..., a, 4]: gain, b_0, b_1, b_2
   at::Tensor centers;         ///< [..., p, 3], m, of the balls, in the axes of their bodies
@@ -131,6 +144,7 @@ struct RobotSolution {
   at::Tensor iterations;      ///< [rows, ...], int64
   at::Tensor joint_friction;  ///< [rows, ..., d], N s or N m s: the impulses of dry friction
   at::Tensor coupling;        ///< [rows, ..., e], N s or N m s: the impulses of couplings, along their joints
+  at::Tensor closure;  ///< [rows, ..., o, 3], N s: the impulses of closures on their bodies, in the axes of the world
 };
 
 /// Many rows. feedback: of the state before each step, beside the control, with K [..., a, 2 nv] in the tangent space

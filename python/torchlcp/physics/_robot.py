@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = [
-    "Robot", "RobotActuator", "RobotContact", "RobotCoupling", "RobotJoint", "RobotJointPlace", "RobotLinearization",
-    "RobotPlaces", "RobotSolution", "RobotState",
+    "Robot", "RobotActuator", "RobotClosure", "RobotContact", "RobotCoupling", "RobotJoint", "RobotJointPlace",
+    "RobotLinearization", "RobotPlaces", "RobotSolution", "RobotState",
 ]
 
 _KINDS = ("free", "ball", "slide", "hinge")
@@ -28,6 +28,7 @@ _DOFS = {"free": 6, "ball": 3, "slide": 1, "hinge": 1}
 _TENSORS = (
     "mass", "inertia", "center_of_mass", "position", "orientation", "axis", "anchor", "range", "spring", "damping",
     "armature", "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity", "friction_loss", "coupling",
+    "closure",
 )
 _UNLIMITED = (-math.inf, math.inf)
 
@@ -58,6 +59,7 @@ class RobotSolution(NamedTuple):
     iterations: [...], int64, of Newton's method.
     joint_friction: [..., d], N s or N m s: the impulse of dry friction along each degree of freedom.
     coupling: [..., e], N s or N m s: the impulse of each coupling along its joint.
+    closure: [..., o, 3], N s: the impulse of each closure on its body, in the axes of the world.
     """
 
     qpos_next: Tensor
@@ -67,6 +69,7 @@ class RobotSolution(NamedTuple):
     iterations: Tensor
     joint_friction: Tensor
     coupling: Tensor
+    closure: Tensor
 
     @property
     def next(self) -> RobotState:
@@ -164,6 +167,18 @@ class RobotCoupling(NamedTuple):
     other: int = -1
 
 
+class RobotClosure(NamedTuple):
+    """A point of a body that is one with a point of another one, or of the world: how a loop of bodies is closed.
+
+    It has an impulse of any size. With the exact cone only.
+
+    body, other: the indices of both; -1 for the world.
+    """
+
+    body: int
+    other: int = -1
+
+
 class RobotJointPlace(NamedTuple):
     """Where the numbers of a joint stand: its number in Robot.joints, and its slices of qpos and qvel."""
 
@@ -181,11 +196,12 @@ class Robot:
     step. D and K, the slopes of the forces of springs, dampers and actuators, make these implicit: stiff ones are stable.
     Contacts obey Coulomb's law; contacts and limits of joints close their gap by the end of a step at most. Along each degree
     of freedom dry friction has an impulse of at most dt friction_loss, which holds the velocity at 0 or, at its largest, is
-    against it: joints rest exactly. Couplings of joints are equations; their gaps, to the first order, are closed at the end of
-    each step. qpos moves by dt qvel_next. Closed loops of bodies are not there.
+    against it: joints rest exactly. Couplings of joints and closures of loops are equations; their gaps, to the first order, are
+    closed at the end of each step. qpos moves by dt qvel_next.
 
-    There are b bodies with p balls, j joints with d degrees of freedom, a actuators, h planes, c contacts and
-    e couplings. All tensors may have batch dimensions in front, and rollouts are differentiable in them, to the first order.
+    There are b bodies with p balls, j joints with d degrees of freedom, a actuators, h planes, c contacts,
+    e couplings and o closures. All tensors may have batch dimensions in front, and rollouts are differentiable in them, to
+    the first order.
 
     parents: of each body, the index of an earlier one, or -1 for the world.
     joints: body after body, and from the parent on where a body has several.
@@ -211,6 +227,8 @@ class Robot:
     body_names: of each body, any text.
     couplings: of slides and hinges.
     coupling: [..., e, 5]: the coordinate of a coupled joint is c_0 + c_1 x + .. + c_4 x^4 of that x of the other one.
+    closures: of loops of bodies.
+    closure: [..., o, 2, 3], m: both points of each closure, in the axes of their bodies.
     friction_loss: [..., d], N or N m, >= 0: the largest force of dry friction; () is 0. A degree of freedom whose number is
         0, and has no derivative, costs nothing. Friction must be without the options kappa and bounce_threshold.
 
@@ -248,12 +266,14 @@ class Robot:
     friction_loss: ListLike = ()
     couplings: Sequence[RobotCoupling] = ()
     coupling: ListLike = ()
+    closures: Sequence[RobotClosure] = ()
+    closure: ListLike = ()
     _numbers: list[Tensor] = dataclasses.field(init=False, repr=False)
     _structure: str = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dt", check_number("dt", self.dt))
-        empty = {"actuator_force": (0, 4), "centers": (0, 3), "normals": (0, 3), "coupling": (0, 5)}
+        empty = {"actuator_force": (0, 4), "centers": (0, 3), "normals": (0, 3), "coupling": (0, 5), "closure": (0, 2, 3)}
         for name in _TENSORS:
             x = as_tensor(name, getattr(self, name))
             object.__setattr__(self, name, x.reshape(empty[name]) if name in empty and x.numel() == 0 else x)
@@ -268,7 +288,7 @@ class Robot:
             list(self.parents), joints, [actuator.joint for actuator in self.actuators], ranges,
             list(self.balls) or [0] * len(self.parents), [x for contact in self.contacts for x in contact],
             as_tensor("offsets", self.offsets).shape[-1], self.friction_loss,
-            [x for coupling in self.couplings for x in coupling],
+            [x for coupling in self.couplings for x in coupling], [x for closure in self.closures for x in closure],
         )
         object.__setattr__(self, "_structure", structure)
         object.__setattr__(self, "_numbers", [getattr(self, name) for name in _TENSORS])

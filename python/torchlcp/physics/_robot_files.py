@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchlcp.physics._robot import Robot, RobotActuator, RobotContact, RobotCoupling, RobotJoint
+from torchlcp.physics._robot import Robot, RobotActuator, RobotClosure, RobotContact, RobotCoupling, RobotJoint
 
 __all__ = ["load_mjcf", "load_urdf"]
 
@@ -24,8 +24,8 @@ _RIM = 16  # the points of a cylinder's rim that touch planes
 def load_mjcf(path: str | os.PathLike[str], *, ignore: Iterable[str] = ()) -> Robot:
     """The robot of a file of MuJoCo, with its names, contacts, actuators and step.
 
-    Bodies, joints with limits, springs, dampers, armature, dry friction and couplings, motors and servos of joints, and
-    gravity are those of the file.
+    Bodies, joints with limits, springs, dampers, armature, dry friction and couplings, closures of loops, motors and
+    servos of joints, and gravity are those of the file.
     Spheres and capsules touch planes and each other; boxes touch planes by their corners, meshes by the corners of their
     convex hulls, and cylinders by 16 points of each rim. Which of them may touch is decided as MuJoCo does: by contype and
     conaffinity, by parents and children, and by pairs and excludes. Contact is rigid: solref, solimp and margins do not count.
@@ -154,10 +154,16 @@ class _Reader:
             body_names=[m.body(i).name for i in range(self.first, m.nbody)],
             couplings=[RobotCoupling(int(m.eq_obj1id[e]), int(m.eq_obj2id[e])) for e in self.coupled],
             coupling=torch.stack([self.polynomial(e) for e in self.coupled]) if self.coupled else (),
+            closures=[RobotClosure(self.number(m.eq_obj1id[e]), self.number(m.eq_obj2id[e])) for e in self.closed],
+            closure=_numbers(m.eq_data[:, :6])[self.closed].unflatten(-1, (2, 3)) if self.closed else (),
         )
 
     def stiffness(self) -> Tensor:
         return _numbers(self.model.jnt_stiffness)[..., None].flatten(1)[:, 0]
+
+    def number(self, body: Any) -> int:
+        """The index of a body of the file, or -1 for the world."""
+        return -1 if body == 0 else int(body) - self.first
 
     def polynomial(self, e: int) -> Tensor:
         """Coefficients of a joint's coordinate by the other joint's. Those of the file are by their changes from qpos0."""
@@ -196,11 +202,15 @@ class _Reader:
             if count:
                 add(name, self.line(kind, 0))
         self.coupled: list[int] = []  # the equalities of joints
+        self.closed: list[int] = []  # those of points of bodies
         for e in range(m.neq):
             if not m.eq_active0[e]:
                 continue
             if m.eq_type[e] == int(enums.mjtEq.mjEQ_JOINT):
                 self.coupled.append(e)
+            elif (m.eq_type[e] == int(enums.mjtEq.mjEQ_CONNECT) and m.eq_objtype[e] == int(enums.mjtObj.mjOBJ_BODY)
+                  and m.eq_obj1id[e] != 0):
+                self.closed.append(e)
             else:
                 kind = enums.mjtEq(int(m.eq_type[e])).name.removeprefix("mjEQ_").lower()
                 add(f"equality of {kind}", self.line("equalities", e))
