@@ -4,20 +4,20 @@
 
 namespace lcp::contact {
 
-DenseSystem::DenseSystem(Eigen::Index n, Eigen::Index contacts)
+DenseSystem::DenseSystem(Eigen::Index n, Eigen::Index contacts, Eigen::Index rows)
     : n_(n),
       contacts_(contacts),
       A_(n, n),
-      J_(3 * contacts, n),
+      J_(3 * contacts + rows, n),
       KJ_(3, n),
       factor_(n),
       H_(n, n),
-      half_(n, 3 * contacts) {}
+      half_(n, 3 * contacts + rows) {}
 
 void DenseSystem::set(const double* A, const double* J) {
   const Eigen::Map<const Matrix> given(A, n_, n_);
   A_ = (given + given.transpose()) / 2;
-  J_ = Eigen::Map<const Matrix>(J, 3 * contacts_, n_);
+  J_ = Eigen::Map<const Matrix>(J, J_.rows(), n_);
 }
 
 // Lazy products allocate nothing, and sum in the same order for every size.
@@ -65,7 +65,7 @@ void DenseSystem::inverse(Eigen::MatrixXd& to) const {
 
 // The zeros of L and of half_ are skipped: most are 0 where bodies are apart in A and contacts touch few of them.
 void DenseSystem::compliance(double* W) {
-  const Eigen::Index count = 3 * contacts_;
+  const Eigen::Index count = J_.rows();
   const auto add = [count](double factor, const double* x, double* to) {
     for (Eigen::Index i = 0; i < count; ++i) to[i] += factor * x[i];
   };

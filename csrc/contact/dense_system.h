@@ -11,7 +11,7 @@ namespace lcp::contact {
 /// Allocates only in the constructor for n up to about 100. For larger n, Eigen's blocked factorisation allocates.
 class DenseSystem final : public System {
  public:
-  DenseSystem(Eigen::Index n, Eigen::Index contacts);
+  DenseSystem(Eigen::Index n, Eigen::Index contacts, Eigen::Index rows = 0);
 
   void set(const double* A, const double* J) override;
   void multiply(const Vector& x, Vector& result) const override;
@@ -35,7 +35,7 @@ class DenseSystem final : public System {
   Matrix J_, KJ_;  // KJ_ is K_k J_k, [3, n], for one contact k.
   Eigen::LLT<Eigen::MatrixXd> factor_;
   Eigen::MatrixXd H_;
-  Matrix half_;  // L^-1 J' for H = L L', [n, 3 c]
+  Matrix half_;  // L^-1 J' for H = L L', [n, 3 c + k]
 };
 
 }  // namespace lcp::contact

@@ -39,8 +39,8 @@ bool sparse_pays(const double* A, const double* J, Eigen::Index n, Eigen::Index 
   return true;
 }
 
-SparseSystem::SparseSystem(Eigen::Index n, Eigen::Index contacts)
-    : n_(n), contacts_(contacts), A_(n, n), J_t_(n, 3 * contacts), H_(n, n) {}
+SparseSystem::SparseSystem(Eigen::Index n, Eigen::Index contacts, Eigen::Index rows)
+    : n_(n), contacts_(contacts), A_(n, n), J_t_(n, 3 * contacts + rows), H_(n, n) {}
 
 void SparseSystem::set(const double* A, const double* J) {
   std::vector<Eigen::Triplet<double>> both, lower, rows;
@@ -63,6 +63,11 @@ void SparseSystem::set(const double* A, const double* J) {
       for (const Eigen::Index i : columns) {
         if (i >= j) lower.emplace_back(i, j, 0.0);
       }
+    }
+  }
+  for (Eigen::Index i = 3 * contacts_; i < J_t_.cols(); ++i) {
+    for (Eigen::Index j = 0; j < n_; ++j) {
+      if (J[i * n_ + j] != 0) rows.emplace_back(j, i, J[i * n_ + j]);
     }
   }
   A_.setFromTriplets(both.begin(), both.end());
@@ -119,7 +124,7 @@ void SparseSystem::solve(Vector& x) const { x = factor_.solve(x); }
 void SparseSystem::inverse(Eigen::MatrixXd& to) const { to = factor_.solve(Eigen::MatrixXd::Identity(n_, n_)); }
 
 void SparseSystem::compliance(double* W) {
-  const Eigen::Index count = 3 * contacts_;
+  const Eigen::Index count = J_t_.cols();
   Vector column(n_), row(count);
   for (Eigen::Index i = 0; i < count; ++i) {
     column = J_t_.col(i);

@@ -14,7 +14,7 @@ bool sparse_pays(const double* A, const double* J, Eigen::Index n, Eigen::Index 
 
 class SparseSystem final : public System {
  public:
-  SparseSystem(Eigen::Index n, Eigen::Index contacts);
+  SparseSystem(Eigen::Index n, Eigen::Index contacts, Eigen::Index rows = 0);
 
   void set(const double* A, const double* J) override;
   void multiply(const Vector& x, Vector& result) const override;

@@ -5,12 +5,12 @@
 
 namespace lcp::contact {
 
-AnySystem::AnySystem(Eigen::Index n, Eigen::Index contacts)
-    : n_(n), contacts_(contacts), dense_(std::make_unique<DenseSystem>(n, contacts)) {}
+AnySystem::AnySystem(Eigen::Index n, Eigen::Index contacts, Eigen::Index rows)
+    : n_(n), contacts_(contacts), rows_(rows), dense_(std::make_unique<DenseSystem>(n, contacts, rows)) {}
 
 System& AnySystem::set(const double* A, const double* J) {
   const bool sparse = sparse_pays(A, J, n_, contacts_);
-  if (sparse && !sparse_) sparse_ = std::make_unique<SparseSystem>(n_, contacts_);
+  if (sparse && !sparse_) sparse_ = std::make_unique<SparseSystem>(n_, contacts_, rows_);
   System& system = sparse ? *sparse_ : *dense_;
   system.set(A, J);
   return system;

@@ -13,7 +13,8 @@ class System {
  public:
   virtual ~System() = default;
 
-  /// Copies A [n, n], of which it takes the symmetric part, and J [3 c, n], both row-major.
+  /// Copies A [n, n], of which it takes the symmetric part, and J [3 c + k, n], both row-major. The last k rows are
+  /// those of constraints in one dimension, which H does not contain.
   virtual void set(const double* A, const double* J) = 0;
 
   virtual void multiply(const Vector& x, Vector& result) const = 0;           ///< A x
@@ -29,7 +30,7 @@ class System {
   virtual bool factor(const std::vector<Eigen::Matrix3d>& K) = 0;
   virtual void solve(Vector& x) const = 0;              ///< x := H^-1 x
   virtual void inverse(Eigen::MatrixXd& to) const = 0;  ///< H^-1, [n, n]
-  virtual void compliance(double* W) = 0;               ///< W [3 c, 3 c] := J H^-1 J', symmetric to the last bit
+  virtual void compliance(double* W) = 0;  ///< W [3 c + k, 3 c + k] := J H^-1 J', symmetric to the last bit
 
  protected:
   System() = default;
@@ -40,11 +41,11 @@ class System {
 /// Chooses between a dense system and, where enough entries of A and J are 0, a sparse one (sparse_pays).
 class AnySystem {
  public:
-  AnySystem(Eigen::Index n, Eigen::Index contacts);
+  AnySystem(Eigen::Index n, Eigen::Index contacts, Eigen::Index rows = 0);
   System& set(const double* A, const double* J);  ///< as System::set; allocates if it chooses the sparse one
 
  private:
-  Eigen::Index n_, contacts_;
+  Eigen::Index n_, contacts_, rows_;
   std::unique_ptr<System> dense_, sparse_;
 };
 

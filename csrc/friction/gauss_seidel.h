@@ -1,4 +1,5 @@
-// The Gauss-Seidel method over contacts: each contact in turn is solved exactly while the impulses of the others stay.
+// The Gauss-Seidel method over contacts and rows: each of them in turn is solved exactly while the impulses of the
+// others stay.
 //
 //   [JAJ] Jourdan, Alart, Jean: A Gauss-Seidel like algorithm to solve frictional contact problems, CMAME 155, 1998.
 #pragma once
@@ -11,9 +12,9 @@ namespace lcp::friction {
 
 class GaussSeidel {
  public:
-  explicit GaussSeidel(int contacts);
+  explicit GaussSeidel(int contacts, int rows = 0);
 
-  /// h: [3 c], improved by `sweeps` sweeps, every second one backwards.
+  /// h: [3 c + k], improved by `sweeps` sweeps, every second one backwards.
   void sweep(const Impulses& problem, int sweeps, double* h);
 
  private:

@@ -23,75 +23,122 @@ double Impulses::residual(const double* h, const double* u) const {
     const double here = weight[k] * law_error(h + 3 * k, u + 3 * k, given_mu[k]);
     if (here > worst || std::isnan(here)) worst = here;
   }
+  h += 3 * contacts;
+  u += 3 * contacts;
+  for (int r = 0; r < rows; ++r) {
+    const double here = row_weight * row_error(h[r], u[r], lower[r], upper[r]);
+    if (here > worst || std::isnan(here)) worst = here;
+  }
   return worst;
 }
 
-ImpulseProblem::ImpulseProblem(Eigen::Index n, Eigen::Index contacts)
+void Impulses::clamp_rows(double* h) const {
+  h += 3 * contacts;
+  for (int r = 0; r < rows; ++r) h[r] = std::min(std::max(h[r], lower[r]), upper[r]);
+}
+
+ImpulseProblem::ImpulseProblem(Eigen::Index n, Eigen::Index contacts, Eigen::Index rows)
     : n_(n),
       contacts_(contacts),
-      systems_(n, contacts),
-      W_(9 * contacts * contacts),
-      q_(3 * contacts),
-      weight_(contacts),
+      rows_(rows),
+      systems_(n, contacts, rows),
+      W_((3 * contacts + rows) * (3 * contacts + rows)),
+      q_(3 * contacts + rows),
+      weight_(contacts + rows),
       mu_(contacts),
+      lower_(rows),
+      upper_(rows),
       none_(contacts, Eigen::Matrix3d::Zero()),
       column_(n),
-      row_(3 * contacts),
-      u_(3 * contacts) {}
+      row_(3 * contacts + rows),
+      u_(3 * contacts + rows) {}
+
+// The largest velocity of a contact, and of the rows in the units of Impulses.
+double ImpulseProblem::speed(const contact::Vector& u) const {
+  double largest = contacts_ > 0 ? u.head(3 * contacts_).lpNorm<Eigen::Infinity>() : 0;
+  for (Eigen::Index r = 0; r < rows_; ++r) {
+    largest = std::max(largest, impulses_.row_weight * std::abs(u[3 * contacts_ + r]) / weight_[contacts_ + r]);
+  }
+  return largest;
+}
 
 bool ImpulseProblem::set(const Problem& problem) {
   problem_ = problem;
   system_ = &systems_.set(problem.A, problem.J);
   if (!system_->factor(none_)) return false;
-  const Eigen::Index rows = 3 * contacts_;
+  const Eigen::Index size = 3 * contacts_ + rows_;
   system_->compliance(W_.data());
+  impulses_.row_weight = contacts_ > 0 ? 0 : 1;
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
+    double trace = 0;
+    for (Eigen::Index i = 3 * k; i < 3 * k + 3; ++i) trace += W_[i * size + i];
+    weight_[k] = trace > 0 ? std::sqrt(trace / 3) : 1;  // a contact that moves nothing has W_kk = 0
+    impulses_.row_weight = std::max(impulses_.row_weight, weight_[k]);
+  }
+  for (Eigen::Index i = 3 * contacts_; i < size; ++i) {
+    const double d = W_[i * size + i];
+    weight_[i - 2 * contacts_] = d > 0 ? std::sqrt(d) : 1;
+  }
   column_ = Eigen::Map<const contact::Vector>(problem.v_free, n_);
   system_->to_contacts(column_, row_);
-  row_ += Eigen::Map<const contact::Vector>(problem.b, rows);
-  unit_ = rows > 0 ? row_.lpNorm<Eigen::Infinity>() : 0;
+  row_ += Eigen::Map<const contact::Vector>(problem.b, size);
+  u_ = row_;
+  for (Eigen::Index r = 0; r < rows_; ++r) {
+    const double least = least_impulse(problem.lower[r], problem.upper[r]);
+    if (least == 0) continue;
+    u_ += least * Eigen::Map<const contact::Vector>(W_.data() + (3 * contacts_ + r) * size, size);
+  }
+  unit_ = speed(u_);
   if (unit_ == 0) unit_ = 1;
   column_ = column_.cwiseAbs();
   system_->to_contacts_abs(column_, u_);
-  u_ += Eigen::Map<const contact::Vector>(problem.b, rows).cwiseAbs();
-  rounding_ = rows > 0 ? kRounding * u_.maxCoeff() / unit_ : 0;
-  for (Eigen::Index k = 0; k < contacts_; ++k) {
-    double trace = 0;
-    for (Eigen::Index i = 3 * k; i < 3 * k + 3; ++i) trace += W_[i * rows + i];
-    weight_[k] = trace > 0 ? std::sqrt(trace / 3) : 1;  // a contact that moves nothing has W_kk = 0
+  u_ += Eigen::Map<const contact::Vector>(problem.b, size).cwiseAbs();
+  rounding_ = kRounding * speed(u_) / unit_;
+  const auto weight = [&](Eigen::Index i) { return weight_[i < 3 * contacts_ ? i / 3 : i - 2 * contacts_]; };
+  for (Eigen::Index i = 0; i < size; ++i) {
+    q_[i] = row_[i] / (weight(i) * unit_);
+    row_[i] = 1 / weight(i);
   }
-  for (Eigen::Index i = 0; i < rows; ++i) {
-    q_[i] = row_[i] / (weight_[i / 3] * unit_);
-    row_[i] = 1 / weight_[i / 3];
-  }
-  for (Eigen::Index i = 0; i < rows; ++i) {
-    for (Eigen::Index j = 0; j < rows; ++j) W_[i * rows + j] *= row_[i] * row_[j];
+  for (Eigen::Index i = 0; i < size; ++i) {
+    for (Eigen::Index j = 0; j < size; ++j) W_[i * size + j] *= row_[i] * row_[j];
   }
   for (Eigen::Index k = 0; k < contacts_; ++k) mu_[k] = std::min(problem.mu[k], kLargestFriction);
-  impulses_ = {static_cast<int>(contacts_), W_.data(), q_.data(), mu_.data(), problem.mu, weight_.data()};
+  for (Eigen::Index r = 0; r < rows_; ++r) {
+    const double per_gamma = weight_[contacts_ + r] / unit_;
+    lower_[r] = problem.lower[r] * per_gamma;
+    upper_[r] = problem.upper[r] * per_gamma;
+  }
+  impulses_ = {
+      static_cast<int>(contacts_), W_.data(),     q_.data(),     mu_.data(),          problem.mu, weight_.data(),
+      static_cast<int>(rows_),     lower_.data(), upper_.data(), impulses_.row_weight};
   return true;
 }
 
 void ImpulseProblem::scaled(const double* gamma, double* h) const {
-  for (Eigen::Index i = 0; i < 3 * contacts_; ++i) h[i] = gamma[i] * weight_[i / 3] / unit_;
+  for (int i = 0; i < impulses_.size(); ++i) h[i] = gamma[i] * weight_[impulses_.owner(i)] / unit_;
 }
 
 double ImpulseProblem::unscaled(const double* h, double* gamma, double* v, double* u) {
-  for (Eigen::Index i = 0; i < 3 * contacts_; ++i) row_[i] = h[i] * unit_ / weight_[i / 3];
+  for (int i = 0; i < impulses_.size(); ++i) row_[i] = h[i] * unit_ / weight_[impulses_.owner(i)];
+  // Round-off must not take an impulse out of its interval.
+  for (Eigen::Index r = 0, i = 3 * contacts_; r < rows_; ++r, ++i) {
+    row_[i] = std::min(std::max(row_[i], problem_.lower[r]), problem_.upper[r]);
+  }
   std::copy_n(row_.data(), row_.size(), gamma);
   system_->to_bodies(row_, column_);
   system_->solve(column_);
   column_ += Eigen::Map<const contact::Vector>(problem_.v_free, n_);
   std::copy_n(column_.data(), n_, v);
   system_->to_contacts(column_, u_);
-  for (Eigen::Index i = 0; i < 3 * contacts_; ++i) {
+  for (int i = 0; i < impulses_.size(); ++i) {
     u[i] = u_[i] + problem_.b[i];
-    u_[i] = u[i] / (weight_[i / 3] * unit_);
+    u_[i] = u[i] / (weight_[impulses_.owner(i)] * unit_);
   }
   return impulses_.residual(h, u_.data());
 }
 
 double ImpulseProblem::effect(const double* h) {
-  for (Eigen::Index i = 0; i < 3 * contacts_; ++i) row_[i] = h[i] / weight_[i / 3];
+  for (int i = 0; i < impulses_.size(); ++i) row_[i] = h[i] / weight_[impulses_.owner(i)];
   system_->to_bodies(row_, column_);
   const contact::Vector push = column_;
   system_->solve(column_);

@@ -24,6 +24,8 @@ constexpr int kShortSteps = 7;
 // Newton's method for the law is tried below the first kappa, and again each time that kappa has fallen by the second.
 constexpr double kFirstPolish = 1e-6, kNextPolish = 1e-2;
 constexpr double kEnd = 1e-20;
+// An interval that is narrower, in the units of Impulses, counts as one number.
+constexpr double kLeastWidth = 1e-12;
 constexpr int kPolishSteps = 8;
 
 // The square x' diag(-1, -1, 1) x of a vector (t1, t2, 0th), which is > 0 inside the second-order cone.
@@ -48,34 +50,52 @@ Vector3d in_cone(const double* h, double mu) { return {h[0], h[1], mu * h[2]}; }
 
 }  // namespace
 
-InteriorPoint::InteriorPoint(Eigen::Index n, int contacts)
+InteriorPoint::InteriorPoint(Eigen::Index n, int contacts, int rows)
     : n_(n),
       contacts_(contacts),
       lu_(static_cast<int>(n), linalg::Pivoting::kPartial),
-      newton_(contacts),
+      newton_(contacts, rows),
       L_(n, n),
-      B_(3 * contacts, n),
+      B_(3 * contacts + rows, n),
       KB_(3, n),
       local_(contacts),
+      at_rows_(rows),
       p_(n),
       dp_(n),
       bodies_(n),
-      h_(3 * contacts),
-      dh_(3 * contacts),
-      u_(3 * contacts),
-      du_(3 * contacts),
-      rows_(3 * contacts),
-      trial_(3 * contacts),
-      best_(3 * contacts) {}
+      trial_(3 * contacts + rows),
+      best_(3 * contacts + rows) {
+  for (Vector* const x : {&h_, &dh_, &u_, &du_, &rows_}) x->resize(3 * contacts + rows);
+}
 
 void InteriorPoint::set(const Problem& problem, const Impulses& impulses) {
   impulses_ = impulses;
   const Eigen::Map<const Matrix> A(problem.A, n_, n_);
   L_ = (A + A.transpose()) / 2;
   Eigen::LLT<Eigen::Ref<Matrix>> factor(L_);
-  B_ = Eigen::Map<const Matrix>(problem.J, 3 * contacts_, n_);
-  for (Eigen::Index i = 0; i < 3 * contacts_; ++i) B_.row(i) /= impulses.weight[i / 3];
+  B_ = Eigen::Map<const Matrix>(problem.J, B_.rows(), n_);
+  for (int i = 0; i < impulses.size(); ++i) B_.row(i) /= impulses.weight[impulses.owner(i)];
   factor.matrixL().transpose().solveInPlace<Eigen::OnTheRight>(B_);
+}
+
+// The impulses start inside their intervals.
+void InteriorPoint::start_rows(double start) {
+  for (int r = 0; r < impulses_.rows; ++r) {
+    const double lower = impulses_.lower[r], upper = impulses_.upper[r];
+    Row& at = at_rows_[r];
+    at = {};
+    at.is_fixed = !(upper - lower > kLeastWidth);
+    at.has_lower = !at.is_fixed && std::isfinite(lower);
+    at.has_upper = !at.is_fixed && std::isfinite(upper);
+    if (at.has_lower) at.a = start;
+    if (at.has_upper) at.b = start;
+    double& h = h_[3 * contacts_ + r];
+    h = at.is_fixed                    ? lower
+        : at.has_lower && at.has_upper ? (lower + upper) / 2
+        : at.has_lower                 ? lower + start
+        : at.has_upper                 ? upper - start
+                                       : 0;
+  }
 }
 
 // The mean of x'y, which is kappa on the path.
@@ -87,7 +107,15 @@ double InteriorPoint::mean_product(Path path) const {
     const double mu = impulses_.mu[k];
     sum += path == Path::kCone && mu > 0 ? h[0] * y[0] + h[1] * y[1] + mu * h[2] * y[2] : h[2] * y[2];
   }
-  return sum / contacts_;
+  int count = contacts_;
+  for (int r = 0; r < impulses_.rows; ++r) {
+    const Row& at = at_rows_[r];
+    const double h = h_[3 * contacts_ + r];
+    if (at.has_lower) sum += (h - impulses_.lower[r]) * at.a;
+    if (at.has_upper) sum += (impulses_.upper[r] - h) * at.b;
+    count += static_cast<int>(at.has_lower) + static_cast<int>(at.has_upper);
+  }
+  return count > 0 ? sum / count : 0;
 }
 
 // The directions of Nesterov and Todd: x + dx = kappa y^-1 - S dy, where S y = x is the scaling [VDB, sec. 4 and 7].
@@ -123,6 +151,33 @@ void InteriorPoint::linearize_smooth(Eigen::Index k, double kappa) {
   at.change = -D.solve(Vector3d(Eigen::Map<const Vector3d>(law.F))) - at.K * at.gap;
 }
 
+// (h - lower) (a + da) + a dh = kappa, and the same at the other bound with -dh. An equation, which has no bounds, gets
+// the small compliance kappa.
+void InteriorPoint::linearize_row(Eigen::Index r, double kappa) {
+  Row& at = at_rows_[r];
+  const double h = h_[3 * contacts_ + r], s = rows_[3 * contacts_ + r];
+  at.K = at.change = 0;
+  if (at.is_fixed) return;
+  double slope = 0, push = -s;
+  if (at.has_lower) {
+    slope += at.a / (h - impulses_.lower[r]);
+    push += kappa / (h - impulses_.lower[r]);
+  }
+  if (at.has_upper) {
+    slope += at.b / (impulses_.upper[r] - h);
+    push -= kappa / (impulses_.upper[r] - h);
+  }
+  at.K = 1 / (slope > 0 ? slope : kappa);
+  at.change = at.K * push;
+}
+
+void InteriorPoint::finish_row(Eigen::Index r, double kappa) {
+  Row& at = at_rows_[r];
+  const double h = h_[3 * contacts_ + r], dh = dh_[3 * contacts_ + r];
+  if (at.has_lower) at.da = (kappa - at.a * dh) / (h - impulses_.lower[r]) - at.a;
+  if (at.has_upper) at.db = (kappa + at.b * dh) / (impulses_.upper[r] - h) - at.b;
+}
+
 // Finds the step from h, y and p, where u = B p + q and the path has y in place of u. The step leads to
 //   p + dp = B' (h + dh),  h + dh by the law of the path,
 // and solves (I + B' K B) dp = B' (h + change) - p. The matrix has entries from 1 to 1 / kappa; nevertheless the step
@@ -148,6 +203,14 @@ bool InteriorPoint::step(Path path, double kappa, double blur) {
     }
     dh_.segment<3>(3 * k) = local_[k].change;
   }
+  for (Eigen::Index r = 0; r < impulses_.rows; ++r) {
+    linearize_row(r, kappa);
+    const auto row = B_.row(3 * contacts_ + r);
+    for (Eigen::Index j = 0; j < n_; ++j) {
+      if (row[j] != 0) H.row(j) += at_rows_[r].K * row[j] * row;
+    }
+    dh_[3 * contacts_ + r] = at_rows_[r].change;
+  }
   if (lu_.factor(0) < n_) return false;
   bodies_.noalias() = B_.transpose() * h_;
   bodies_ -= p_;
@@ -160,6 +223,7 @@ bool InteriorPoint::step(Path path, double kappa, double blur) {
     dh_.segment<3>(3 * k) -= local_[k].K * du;
     du_.segment<3>(3 * k) = local_[k].slope * du + local_[k].gap;
   }
+  for (Eigen::Index r = 0; r < impulses_.rows; ++r) dh_[3 * contacts_ + r] -= at_rows_[r].K * rows_[3 * contacts_ + r];
   bodies_.noalias() += B_.transpose() * dh_;
   bodies_ -= dp_;
   lu_.solve(bodies_.data());
@@ -169,6 +233,12 @@ bool InteriorPoint::step(Path path, double kappa, double blur) {
     const Vector3d du = rows_.segment<3>(3 * k);
     dh_.segment<3>(3 * k) -= local_[k].K * du;
     du_.segment<3>(3 * k) += local_[k].slope * du;
+  }
+  for (Eigen::Index r = 0; r < impulses_.rows; ++r) {
+    const Eigen::Index i = 3 * contacts_ + r;
+    dh_[i] -= at_rows_[r].K * rows_[i];
+    du_[i] = 0;
+    finish_row(r, kappa);
   }
   return dh_.allFinite() && du_.allFinite();
 }
@@ -186,6 +256,14 @@ double InteriorPoint::longest(Path path) const {
       length = std::min({length, length_positive(h_[n], dh_[n]), length_positive(u_[n], du_[n])});
     }
   }
+  for (int r = 0; r < impulses_.rows; ++r) {
+    const Row& at = at_rows_[r];
+    const double h = h_[3 * contacts_ + r], dh = dh_[3 * contacts_ + r];
+    if (at.has_lower)
+      length = std::min({length, length_positive(h - impulses_.lower[r], dh), length_positive(at.a, at.da)});
+    if (at.has_upper)
+      length = std::min({length, length_positive(impulses_.upper[r] - h, -dh), length_positive(at.b, at.db)});
+  }
   return length;
 }
 
@@ -194,7 +272,7 @@ double InteriorPoint::longest(Path path) const {
 // velocities and impulses are compared as they are.
 void InteriorPoint::polish(double kappa, double goal, std::int64_t& steps, std::int64_t most) {
   NewtonSettings kinds[] = {{false, 1e-12, kPolishSteps}, {false, 1e-9, kPolishSteps}};
-  kinds[0].scale = 1 / std::sqrt(kappa);
+  kinds[0].scale = 1 / std::sqrt(std::max(kappa, kEnd));
   for (NewtonSettings& settings : kinds) {
     settings.patience = kPolishSteps;
     if (best_residual_ <= goal || steps >= most) return;
@@ -217,6 +295,7 @@ double InteriorPoint::solve(const InteriorSettings& settings, double goal, doubl
     h_[3 * k + 2] = settings.start;
     u_[3 * k + 2] = path == Path::kCone && mu > 0 ? settings.start / mu : settings.start;
   }
+  start_rows(settings.start);
   std::fill(best_.begin(), best_.end(), 0.0);
   best_residual_ = kInfinity;
   double next_polish = kFirstPolish, fall = kFalls[1].fall;
@@ -234,6 +313,10 @@ double InteriorPoint::solve(const InteriorSettings& settings, double goal, doubl
     p_ += length * dp_;
     h_ += length * dh_;
     u_ += length * du_;
+    for (Row& at : at_rows_) {
+      at.a += length * at.da;
+      at.b += length * at.db;
+    }
     fall = std::find_if(std::begin(kFalls), std::end(kFalls), [&](const auto& x) { return length >= x.length; })->fall;
     short_steps = length < kShort ? short_steps + 1 : 0;
   }

@@ -1,4 +1,5 @@
-// An interior point method: Newton's method along a path whose points have h_n u_n near kappa > 0 at every contact.
+// An interior point method: Newton's method along a path whose points have h_n u_n near kappa > 0 at every contact. A
+// row has s = a - b with (h - lower) a and (upper - h) b near kappa, where these bounds are finite.
 // From points near its end at kappa = 0, Newton's method for the law itself takes over.
 //
 // It is made for redundant contacts whose gaps differ by little, such as 1e-8 of the velocities. These differences
@@ -39,14 +40,14 @@ struct InteriorSettings {
 /// Allocates in the constructor, and for many contacts in set().
 class InteriorPoint {
  public:
-  InteriorPoint(Eigen::Index n, int contacts);
+  InteriorPoint(Eigen::Index n, int contacts, int rows = 0);
 
   /// Sets the problem in whose velocities the steps are taken, and its Impulses. Both must outlive the use of this
   /// object.
   void set(const Problem& problem, const Impulses& impulses);
 
-  /// h: [3 c], the best point found; its residual is returned. h is not read. Stops at a residual of `goal`. Adds the
-  /// steps, also those of Newton's method, to `steps`, and stops where these reach `most`.
+  /// h: [3 c + k], the best point found; its residual is returned. h is not read. Stops at a residual of `goal`. Adds
+  /// the steps, also those of Newton's method, to `steps`, and stops where these reach `most`.
   double solve(const InteriorSettings& settings, double goal, double* h, std::int64_t& steps, std::int64_t most);
 
  private:
@@ -60,10 +61,23 @@ class InteriorPoint {
     Eigen::Vector3d change, gap;
   };
 
+  // A row: the parts a and b of its velocity, which belong to the lower and the upper bound, and a Newton step, with a
+  // change ds of s = B p + q:
+  //   dh = change - K ds.
+  struct Row {
+    double a, b, da, db;
+    double K, change;
+    bool has_lower, has_upper;
+    bool is_fixed;  // whether the interval has no inside
+  };
+
   // blur: the size below which |u_t| is smoothed.
   void linearize_cone(Eigen::Index k, double kappa, double blur);
   void linearize_smooth(Eigen::Index k, double kappa);
   double mean_product(Path path) const;
+  void start_rows(double start);
+  void linearize_row(Eigen::Index r, double kappa);
+  void finish_row(Eigen::Index r, double kappa);
   bool step(Path path, double kappa, double blur);
   double longest(Path path) const;
   void polish(double kappa, double goal, std::int64_t& steps, std::int64_t most);
@@ -76,9 +90,10 @@ class InteriorPoint {
   Matrix L_, B_;                      // A = L L' and B = J L^-T, whose rows are in the units of the Impulses: W = B B'
   Matrix KB_;                         // [3, n]
   std::vector<Local> local_;          // [c]
+  std::vector<Row> at_rows_;          // [k]
   Vector p_, dp_, bodies_;            // [n]; p is L' (v - v_free), which is B' h at a solution
-  Vector h_, dh_, u_, du_, rows_;     // [3 c]; u_ is y
-  std::vector<double> trial_, best_;  // [3 c]
+  Vector h_, dh_, u_, du_, rows_;     // [3 c + k]; u_ is y of contacts
+  std::vector<double> trial_, best_;  // [3 c + k]
   double best_residual_ = 0;
 };
 

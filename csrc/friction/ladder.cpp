@@ -72,20 +72,18 @@ const InteriorSettings Ladder::kInteriorElsewhere[] = {
 const Ladder::ProximalSettings Ladder::kFast = {10, 30, 0.1, 0.3, 5, 1e-2},
                                Ladder::kCareful = {0, 60, 1e-3, 0.3, 5, 1e-3};
 
-Ladder::Ladder(Eigen::Index n, Eigen::Index contacts, const Limits& limits)
+Ladder::Ladder(Eigen::Index n, Eigen::Index contacts, const Limits& limits, Eigen::Index rows)
     : n_(n),
       contacts_(static_cast<int>(contacts)),
+      rows_(static_cast<int>(rows)),
       limits_(limits),
-      problem_(n, contacts),
-      newton_(contacts_),
-      gauss_seidel_(contacts_),
-      start_(3 * contacts),
-      h_(3 * contacts),
-      center_(3 * contacts),
-      best_(3 * contacts),
-      u_(3 * contacts),
+      problem_(n, contacts, rows),
+      newton_(contacts_, rows_),
+      gauss_seidel_(contacts_, rows_),
       limited_mu_(contacts),
-      start_mu_(contacts) {}
+      start_mu_(contacts) {
+  for (std::vector<double>* const x : {&start_, &h_, &center_, &best_, &u_}) x->resize(3 * contacts + rows);
+}
 
 void Ladder::attempt(const Attempt& attempt) {
   h_ = start_;
@@ -119,7 +117,7 @@ void Ladder::proximal(const ProximalSettings& settings) {
 }
 
 void Ladder::interior(const InteriorSettings& settings) {
-  if (!interior_) interior_.emplace(n_, contacts_);
+  if (!interior_) interior_.emplace(n_, contacts_, rows_);
   if (!interior_is_set_) interior_->set(given_, impulses_);
   interior_is_set_ = true;
   interior_->solve(settings, goal_, h_.data(), steps_, limits_.max_iterations);
@@ -129,7 +127,7 @@ void Ladder::interior(const InteriorSettings& settings) {
 // their solutions. Newton's method solves the problem with the same limit, then with kNextLimit if a mu exceeds
 // kNextLimit, and then with the given mu. Each run begins with the states of the contacts found with the limit before.
 void Ladder::pyramids(int passes) {
-  if (!pyramid_) pyramid_.emplace(contacts_);
+  if (!pyramid_) pyramid_.emplace(contacts_, rows_);
   solver::Random numbers(kSeed);
   double best = kInfinity;
   const auto limit = [&](double most, std::vector<double>& mu) {
@@ -221,29 +219,47 @@ bool Ladder::lift(const Accepted& accepted) {
 // friction has no solution. The proof is that of Farkas: normal impulses y >= 0 that move no body, J_n' y = 0, and for
 // which y' (J_n v + b_n) = y' b_n < 0 whatever v is. If there are such y, the steps of the proximal point method for
 // the problem without friction converge to them. Rounding leaves a small J_n' y in place of 0. Then only velocities
-// that are large, as the inverse of J_n' y, can keep the contacts from penetrating.
+// that are large, as the inverse of J_n' y, can keep the contacts from penetrating. Each direction in which a row has
+// no bound counts as a normal, too. A row between two bounds restricts no velocity.
 bool Ladder::infeasible() {
-  const std::size_t m = static_cast<std::size_t>(contacts_);
+  struct Normal {
+    int entry;
+    double sign;
+  };
+  std::vector<Normal> normals;
+  for (int k = 0; k < contacts_; ++k) normals.push_back({3 * k + 2, 1});
+  for (int r = 0; r < rows_; ++r) {
+    if (impulses_.upper[r] == kInfinity) normals.push_back({3 * contacts_ + r, 1});
+    if (impulses_.lower[r] == -kInfinity) normals.push_back({3 * contacts_ + r, -1});
+  }
+  const std::size_t m = normals.size(), size = static_cast<std::size_t>(impulses_.size());
+  if (m == 0) return false;
   std::vector<double> W(m * m), q(m), z(m), w(m), last(m);
   for (std::size_t i = 0; i < m; ++i) {
-    for (std::size_t j = 0; j < m; ++j) W[i * m + j] = impulses_.W[(3 * i + 2) * 3 * m + 3 * j + 2];
+    for (std::size_t j = 0; j < m; ++j) {
+      W[i * m + j] = normals[i].sign * normals[j].sign * impulses_.W[normals[i].entry * size + normals[j].entry];
+    }
     W[i * m + i] += kFarkasWeight;
   }
-  solver::Ladder frictionless(contacts_, {});
+  solver::Ladder frictionless(static_cast<int>(m), {});
   for (int k = 0; k < kFarkasSteps; ++k) {
     last = z;
-    for (std::size_t i = 0; i < m; ++i) q[i] = impulses_.q[3 * i + 2] - kFarkasWeight * last[i];
+    for (std::size_t i = 0; i < m; ++i) {
+      q[i] = normals[i].sign * impulses_.q[normals[i].entry] - kFarkasWeight * last[i];
+    }
     if (frictionless.solve(W.data(), q.data(), nullptr, z.data(), w.data()) != Status::kSolved) return false;
-    double push = 0, size = 0, unit_push = 0;
+    double push = 0, all = 0, unit_push = 0;
     std::fill(h_.begin(), h_.end(), 0.0);
     for (std::size_t i = 0; i < m; ++i) {
+      const auto [entry, sign] = normals[i];
       const double y = std::max(0.0, z[i] - last[i]);
-      h_[3 * i + 2] = y;
-      push -= y * impulses_.q[3 * i + 2];
-      size += y;
-      unit_push += y / impulses_.weight[i];  // the push for penetrations as fast as the largest |J v_free + b|
+      h_[entry] += sign * y;
+      push -= sign * y * impulses_.q[entry];
+      all += y;
+      // The push for penetrations as fast as the largest |J v_free + b|.
+      unit_push += y / (entry < 3 * contacts_ ? impulses_.weight[impulses_.owner(entry)] : impulses_.row_weight);
     }
-    const double effect = problem_.effect(h_.data()) / size;
+    const double effect = problem_.effect(h_.data()) / all;
     if (push > kSurelyPushed * tolerance_ * unit_push && push > kFarAway * effect * unit_push) return true;
   }
   return false;
@@ -278,7 +294,8 @@ Status Ladder::search(const Accepted& accepted) {
   if (ends("proximal point")) return status;
   if (infeasible()) return Status::kInfeasible;
   const auto [least_mu, largest_mu] = std::minmax_element(impulses_.mu, impulses_.mu + contacts_);
-  const bool is_large = *largest_mu > kLargeFriction;
+  // The active set method does not know rows.
+  const bool is_large = rows_ == 0 && contacts_ > 0 && *largest_mu > kLargeFriction;
   goal_ = std::min(goal_, kHardGoal);
   if (!has_many) {
     pyramids(is_large ? kPassesFirst : kPasses);
@@ -321,6 +338,8 @@ Status Ladder::search(const Accepted& accepted) {
       h[2] = k % 2 == 0 ? std::exp(normal(numbers)) : kWideTypical * std::exp(kWideSpread * normal(numbers));
       for (int i = 0; i < 2; ++i) h[i] = kTangents * h[2] * normal(numbers);
     }
+    for (int i = 3 * contacts_; i < impulses_.size(); ++i) start_[i] = normal(numbers);
+    impulses_.clamp_rows(start_.data());
     for (const Attempt& one : kRandomAttempts) {
       attempt(one);
       if (ends(kRandomAttempts[0].method)) return status;
@@ -339,10 +358,10 @@ Status Ladder::solve(const Problem& problem, const double* guess, double* v, dou
   steps_ = 0;
   const auto fail = [&](Status status) {
     std::fill_n(v, n_, kNaN);
-    for (double* x : {gamma, u}) std::fill_n(x, 3 * contacts_, kNaN);
+    for (double* x : {gamma, u}) std::fill_n(x, 3 * contacts_ + rows_, kNaN);
     return status;
   };
-  if (!well_posed(problem, n_, contacts_) || !problem_.set(problem)) return fail(Status::kBadInput);
+  if (!well_posed(problem, n_, contacts_, rows_) || !problem_.set(problem)) return fail(Status::kBadInput);
   impulses_ = problem_.impulses();
   tolerance_ = std::max(limits_.tolerance, problem_.rounding());
   goal_ = kGoal * tolerance_;
@@ -351,6 +370,7 @@ Status Ladder::solve(const Problem& problem, const double* guess, double* v, dou
   std::fill(start_.begin(), start_.end(), 0.0);
   // The start without a guess is that no contact touches.
   if (guess != nullptr) problem_.scaled(guess, start_.data());
+  impulses_.clamp_rows(start_.data());
   const Status status =
       search([&] { return residual(h_) <= tolerance_ && problem_.unscaled(h_.data(), gamma, v, u) <= tolerance_; });
   return status == Status::kSolved ? status : fail(status);

@@ -25,9 +25,10 @@ struct Limits {
 /// than the first methods: Newton's method and, with few contacts, the first proximal point method.
 class Ladder {
  public:
-  Ladder(Eigen::Index n, Eigen::Index contacts, const Limits& limits);
+  Ladder(Eigen::Index n, Eigen::Index contacts, const Limits& limits, Eigen::Index rows = 0);
 
-  /// guess: [3 c], impulses, or nullptr. v: [n], gamma and u = J v + b: [3 c]; NaN where the status is not kSolved.
+  /// guess: [3 c + k], impulses, or nullptr. v: [n], gamma and u = J v + b: [3 c + k]; NaN where the status is not
+  /// kSolved.
   Status solve(const Problem& problem, const double* guess, double* v, double* gamma, double* u);
 
   std::int64_t iterations() const { return steps_; }  ///< Newton steps spent on the last problem
@@ -60,7 +61,7 @@ class Ladder {
   bool infeasible();
 
   Eigen::Index n_;
-  int contacts_;
+  int contacts_, rows_;
   Limits limits_;
   double tolerance_ = 0, goal_ = 0;  // the tolerance and the goal for the problem
   ImpulseProblem problem_;
@@ -73,7 +74,7 @@ class Ladder {
   std::optional<ActiveSet> active_set_;
   bool interior_is_set_ = false;
   Problem given_ = {};
-  std::vector<double> start_, h_, center_, best_, u_;  // [3 c]
+  std::vector<double> start_, h_, center_, best_, u_;  // [3 c + k]
   std::vector<double> limited_mu_, start_mu_;          // [c]
   std::int64_t steps_ = 0;
   const char* method_ = nullptr;

@@ -1,4 +1,5 @@
-// Newton's method for the nonsmooth equation of Alart and Curnier, which is equivalent to Coulomb's law.
+// Newton's method for the nonsmooth equation of Alart and Curnier, which is equivalent to Coulomb's law. That of a row
+// is F = h - (the projection of h - scale u on its interval).
 //
 //   [ABH]  Acary, Bremond, Huber: On solving contact problems with Coulomb friction, Advanced Topics in Nonsmooth
 //          Dynamics, Springer, 2018.
@@ -36,28 +37,30 @@ struct NewtonSettings {
 /// One step of the proximal point method: u = W h + q + weight (h - center), with W and q of the Impulses.
 struct Proximal {
   double weight = 0;
-  const double* center = nullptr;  ///< [3 c]; not read where the weight is 0
+  const double* center = nullptr;  ///< [3 c + k]; not read where the weight is 0
 };
 
 /// Allocates only in the constructor.
 class Newton {
  public:
-  explicit Newton(int contacts);
+  explicit Newton(int contacts, int rows = 0);
 
-  /// h: [3 c], the start on entry, and on return the step with the least residual; this residual is returned. Stops at
-  /// a residual of `goal`. Adds the steps to `steps`, and stops where these reach `most`.
-  /// start_mu: [c], coefficients for which h is the solution, with which the states of the contacts at the start are
-  /// found; absent: the coefficients of the problem.
+  /// h: [3 c + k], the start on entry, and on return the step with the least residual; this residual is returned. Stops
+  /// at a residual of `goal`. Adds the steps to `steps`, and stops where these reach `most`. start_mu: [c],
+  /// coefficients for which h is the solution, with which the states of the contacts at the start are found; absent:
+  /// the coefficients of the problem.
   double solve(const Impulses& problem, const Proximal& proximal, const NewtonSettings& settings, double goal,
                double* h, std::int64_t& steps, std::int64_t most, const double* start_mu = nullptr);
 
  private:
   void velocities(const Impulses& problem, const Proximal& proximal, const double* h, double* u) const;
   double evaluate(const Impulses& problem, const double* mu, double scale, const double* h, const double* u);
+  double evaluate_rows(const Impulses& problem, double scale, const double* h, const double* u);
   bool step(const Impulses& problem, const Proximal& proximal, const NewtonSettings& settings, bool far);
 
   linalg::Lu lu_;
   std::vector<AlartCurnier> local_;  // the equations at the last point that was evaluated
+  std::vector<RowState> states_;     // of the rows, there
   std::vector<double> h_, u_, next_, next_u_, best_, row_, y_;
 };
 

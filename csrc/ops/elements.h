@@ -90,7 +90,7 @@ struct Input {
   bool spread = false;     // see BatchReader's constructor
 };
 
-constexpr std::size_t kInputs = 9;  // the most inputs that an operator has
+constexpr std::size_t kInputs = 11;  // the most inputs that an operator has
 
 /// The inputs of an operator for successive elements of the batch.
 template <class T>

@@ -25,7 +25,7 @@ constexpr std::array kOperators = {
     &kCertify, &kDirectionalDerivative, &kGradientRadius,
     &kSolveContact, &kCertifyContact, &kAddEquality, &kEqualityImpulses, &kContactDual, &kDelassusDiagonal, &kContactParameters,
     &kContactPoint, &kContactAdjoint, &kContactInverse,
-    &kSolveFriction, &kCertifyFriction, &kFrictionProblem, &kFrictionMotion, &kFrictionPoint, &kFrictionPath, &kFrictionAdjoint, &kLeastNorm,
+    &kSolveFriction, &kCertifyFriction, &kCertifyContacts, &kCertifyRows, &kFrictionProblem, &kFrictionMotion, &kFrictionPoint, &kFrictionPath, &kFrictionAdjoint, &kRowPoint, &kRowAdjoint, &kLeastNorm,
     &kSimulateLcs,
     &kRollout, &kRolloutAdjoint, &kRolloutTangent, &kRolloutAdjointTangent, &kRolloutTangentTangent, &kRolloutLinearization,
 };

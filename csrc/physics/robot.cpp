@@ -168,14 +168,17 @@ const std::vector<Number>& all_numbers() {
                                           {"gravity", kGravity, ' ', {3}},
                                           {"box_sizes", kBoxSizes, 'e', {3}},
                                           {"box_centers", kBoxCenters, 'e', {3}},
-                                          {"box_orientations", kBoxTurns, 'e', {4}}};
+                                          {"box_orientations", kBoxTurns, 'e', {4}},
+                                          {"friction_loss", kFrictionLoss, 'd', {}},
+                                          {"coupling", kCoupling, 'k', {5}},
+                                          {"closure", kClosure, 'o', {2, 3}}};
   return all;
 }
 
 // The sizes of a robot.
 struct Sizes {
-  Numbers kinds;
-  std::int64_t bodies, dofs, actuators, balls, planes, boxes, contacts, limits;
+  Numbers kinds, resisted;
+  std::int64_t bodies, dofs, actuators, balls, planes, boxes, contacts, limits, couplings, closures;
 
   Sizes(const ops::StepText& structure, const Tensors& numbers) {
     const Numbers joints = structure.counts("joints");
@@ -189,7 +192,11 @@ struct Sizes {
     boxes = numbers[19].dim() > 1 ? numbers[19].size(-2) : 0;
     contacts = std::ssize(structure.counts("pairs")) / 4;
     limits = std::ssize(structure.counts("limits")) / 2;
+    resisted = structure.counts_if("resisted");
+    couplings = std::ssize(structure.counts_if("couplings")) / 2;
+    closures = std::ssize(structure.counts_if("closures")) / 2;
   }
+  std::int64_t pairs_of_joints() const { return limits + std::ssize(resisted) + couplings + 3 * closures; }
   std::int64_t operator[](char letter) const {
     switch (letter) {
       case 'b':
@@ -206,6 +213,10 @@ struct Sizes {
         return planes;
       case 'e':
         return boxes;
+      case 'k':
+        return couplings;
+      case 'o':
+        return closures;
       default:
         return contacts;
     }
@@ -232,13 +243,13 @@ Tensors packed(const RobotState& state, const RobotInput& input, std::int64_t ro
                 own.scalar_type(), " ", own.sizes());
     x[all[k].parameter] = dims > 1 ? number(own).flatten(-dims) : number(own);
   }
-  if (sizes.limits > 0) {
+  if (const std::int64_t of_joints = sizes.pairs_of_joints(); of_joints > 0) {
     std::vector<std::int64_t> shape = leading(x[kMu]).vec();
-    shape.push_back(sizes.limits);
+    shape.push_back(of_joints);
     x[kMu] = at::cat({x[kMu], zeros(1).expand(shape)}, -1);
   }
   x[kDrag] = zeros(sizes.bodies);
-  for (const std::size_t k : {kRestitution, kStiffness, kDissipation}) x[k] = zeros(sizes.contacts + sizes.limits);
+  for (const std::size_t k : {kRestitution, kStiffness, kDissipation}) x[k] = zeros(sizes.contacts + sizes.pairs_of_joints());
   check_shape("qpos", state.qpos, {size_of(pieces_of(sizes.kinds, coordinates_of))});
   check_shape("qvel", state.qvel, {sizes.dofs});
   const Tensors parts = parts_of(sizes.kinds, number(state.qpos), number(state.qvel));
@@ -302,6 +313,42 @@ std::string step_text(const ops::StepText& structure, double dt, const RigidOpti
   return writer.text() + std::string(text.substr(text.find(' ')));
 }
 
+// The degrees of freedom with dry friction: those of which a number is not 0, or all where the numbers have derivatives
+// or cannot be read.
+Numbers resisted_by(const Tensor& friction_loss, std::int64_t dofs) {
+  Numbers resisted;
+  if (!friction_loss.defined()) return resisted;
+  TORCH_CHECK(friction_loss.dim() > 0 && friction_loss.size(-1) == dofs, "friction_loss must be [..., ", dofs,
+              "]; got ", friction_loss.sizes());
+  const bool varies =
+      !can_read(friction_loss) || friction_loss.requires_grad() || friction_loss._fw_grad(/*level=*/0).defined();
+  const Tensor is_used = varies ? Tensor() : (friction_loss != 0).reshape({-1, dofs}).any(0).cpu();
+  for (std::int64_t dof = 0; dof < dofs; ++dof) {
+    if (varies || is_used[dof].item<bool>()) resisted.push_back(dof);
+  }
+  return resisted;
+}
+
+// Those of `rows` rows behind `first` other pairs, [..., rows], of the impulses of all pairs, [..., 3 c].
+Tensor row_impulses(const Tensor& gamma, std::int64_t first, std::int64_t rows) {
+  return gamma.narrow(-1, 3 * first, 3 * rows).unflatten(-1, {rows, 3}).select(-1, 2);
+}
+
+// The impulses of dry friction along all degrees of freedom, [..., d], of those of all pairs.
+Tensor joint_friction(const Tensor& gamma, const Sizes& sizes) {
+  const auto rows = std::ssize(sizes.resisted);
+  if (rows == 0) {
+    std::vector<std::int64_t> shape = leading(gamma).vec();
+    shape.push_back(sizes.dofs);
+    return at::zeros(shape, gamma.options());
+  }
+  const Tensor of_rows = row_impulses(gamma, sizes.contacts + sizes.limits, rows);
+  if (rows == sizes.dofs) return of_rows;
+  Numbers place(sizes.dofs, rows);
+  for (std::int64_t r = 0; r < rows; ++r) place[sizes.resisted[r]] = r;
+  return at::constant_pad_nd(of_rows, {0, 1}).index_select(-1, at::tensor(place));
+}
+
 }  // namespace
 
 std::string structure_of(const Robot& robot) {
@@ -351,8 +398,20 @@ std::string structure_of(const Robot& robot) {
     }
   }
   const Numbers world(planes, -1), none(planes, 0);
-  return ops::StepWriter("rigid")
-      .add("balls", robot.balls)
+  Numbers kinds;
+  for (const RobotJoint& joint : robot.joints) kinds.push_back(static_cast<std::int64_t>(joint.kind));
+  const Numbers resisted = resisted_by(robot.friction_loss, size_of(pieces_of(kinds, velocities_of)));
+  ops::StepWriter writer("rigid");
+  if (!resisted.empty()) writer.add("resisted", resisted);
+  Numbers couplings;
+  for (const RobotCoupling& coupling : robot.couplings) {
+    couplings.insert(couplings.end(), {coupling.joint, coupling.other});
+  }
+  if (!couplings.empty()) writer.add("couplings", couplings);
+  Numbers closures;
+  for (const RobotClosure& closure : robot.closures) closures.insert(closures.end(), {closure.body, closure.other});
+  if (!closures.empty()) writer.add("closures", closures);
+  return writer.add("balls", robot.balls)
       .add("plane_bodies", world)
       .add("touch_counts", none)
       .add("touches", Numbers())
@@ -389,11 +448,22 @@ RobotSolution roll_out(const RobotState& state, const RobotInput& input, std::in
     const Tensor found = of_rows(all.to(dtype), -2);
     return options.substeps == 1 ? found : found.select(1, options.substeps - 1);
   };
-  const Tensor gamma = of_rows(results[kGamma].to(dtype), -2), status = of_rows(results[kStatus], -1),
-               iterations = of_rows(results[kIterations], -1);
-  if (options.substeps == 1) return {{last(next.qpos), last(next.qvel)}, gamma, status, iterations};
+  const bool is_one = options.substeps == 1;
+  const Tensor of_steps = of_rows(results[kGamma].to(dtype), -2), all = is_one ? of_steps : of_steps.sum(1);
+  const Tensor gamma = all.narrow(-1, 0, 3 * (sizes.contacts + sizes.limits)), friction = joint_friction(all, sizes);
+  const std::int64_t first_closed = all.size(-1) / 3 - 3 * sizes.closures;
+  const Tensor coupling = row_impulses(all, first_closed - sizes.couplings, sizes.couplings),
+               closure = row_impulses(all, first_closed, 3 * sizes.closures).unflatten(-1, {sizes.closures, 3});
+  const Tensor status = of_rows(results[kStatus], -1), iterations = of_rows(results[kIterations], -1);
+  if (is_one) return {{last(next.qpos), last(next.qvel)}, gamma, status, iterations, friction, coupling, closure};
   const Tensor failed = (status != 0).to(at::kByte).argmax(1, true);
-  return {{last(next.qpos), last(next.qvel)}, gamma.sum(1), status.gather(1, failed).squeeze(1), iterations.sum(1)};
+  return {{last(next.qpos), last(next.qvel)},
+          gamma,
+          status.gather(1, failed).squeeze(1),
+          iterations.sum(1),
+          friction,
+          coupling,
+          closure};
 }
 
 RobotLinearization linearize(const RobotState& state, const Tensor& control, const std::string& structure,
@@ -470,7 +540,7 @@ RobotPlaces places_of(const Tensor& qpos, const std::string& structure, const Te
 }
 
 Tensors numbers_of(const Robot& robot) {
-  const Tensors all = {
+  Tensors all = {
       robot.mass,           robot.inertia,   robot.center_of_mass, robot.position,        robot.orientation, robot.axis,
       robot.anchor,         robot.range,     robot.spring,         robot.damping,         robot.armature,    robot.gear,
       robot.actuator_force, robot.centers,   robot.radii,          robot.normals,         robot.offsets,     robot.mu,
@@ -478,6 +548,9 @@ Tensors numbers_of(const Robot& robot) {
   for (std::size_t k = 0; k < all.size(); ++k) {
     TORCH_CHECK(all[k].defined(), "the robot has no ", all_numbers()[k].name);
   }
+  all.push_back(robot.friction_loss.defined() ? robot.friction_loss : at::zeros_like(robot.damping));
+  all.push_back(robot.coupling.defined() ? robot.coupling : at::zeros({0, 5}, robot.damping.options()));
+  all.push_back(robot.closure.defined() ? robot.closure : at::zeros({0, 2, 3}, robot.damping.options()));
   return all;
 }
 

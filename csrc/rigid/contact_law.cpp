@@ -22,12 +22,14 @@ int unknowns_of(const Law& law) {
 void ContactDerivative::jacobian(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                                  Eigen::MatrixXd& by_p, Eigen::MatrixXd& by_s) {
   const Eigen::Index n = by_p.rows();
-  Eigen::VectorXd unit = Eigen::VectorXd::Zero(n), of_p(n), of_s(3 * contacts), of_R(3 * contacts), of_mu(contacts);
-  const Eigen::VectorXd none = Eigen::VectorXd::Zero(3 * contacts);
+  const Eigen::Index size = by_s.cols(), rows = size - 3 * contacts;
+  Eigen::VectorXd unit = Eigen::VectorXd::Zero(n), of_p(n), of_s(size), of_R(3 * contacts), of_mu(contacts),
+                  of_lower(rows), of_upper(rows);
+  const Eigen::VectorXd none = Eigen::VectorXd::Zero(size);
   for (Eigen::Index i = 0; i < n; ++i) {
     unit[i] = 1;
     adjoint(contacts, problem, at, same || i > 0, unit.data(), none.data(),
-            {of_p.data(), of_s.data(), of_R.data(), of_mu.data()});
+            {of_p.data(), of_s.data(), of_R.data(), of_mu.data(), nullptr, of_lower.data(), of_upper.data()});
     unit[i] = 0;
     by_p.row(i) = of_p;
     by_s.row(i) = of_s;

@@ -13,20 +13,22 @@
 
 namespace lcp::rigid {
 
-/// The chosen contacts of a step, c of them, and the n = 6 b velocities of the bodies, row-major.
+/// The chosen contacts of a step, c of them, and the n = 6 b velocities of the bodies, row-major. The k rows of the
+/// scene follow the contacts in every problem.
 struct ContactProblem {
-  const double* A;       ///< [n, n]
-  const double* v_free;  ///< [n]
-  const double* J;       ///< [3 c, n], of each contact (t1, t2, n)
-  const double* b;       ///< [3 c], m/s: b of friction::Problem, or -v_hat of contact::Problem
-  const double* R;       ///< [3 c], 1/kg, of compliant contact; nullptr for the other laws
-  const double* mu;      ///< [c]
+  const double* A;                ///< [n, n]
+  const double* v_free;           ///< [n]
+  const double* J;                ///< [3 c + k, n], of each contact (t1, t2, n)
+  const double* b;                ///< [3 c + k], m/s: b of friction::Problem, or -v_hat of contact::Problem
+  const double* R;                ///< [3 c], 1/kg, of compliant contact; nullptr for the other laws
+  const double* mu;               ///< [c]
+  const double* lower = nullptr;  ///< [k], N s, the bounds of the impulses of rows
+  const double* upper = nullptr;  ///< [k]
 };
 
-/// u := J v + b, [3 c].
-inline void contact_velocities(int contacts, std::ptrdiff_t n, const ContactProblem& problem, const double* v,
-                               double* u) {
-  for (std::ptrdiff_t i = 0; i < 3 * contacts; ++i) {
+/// u := J v + b, [size].
+inline void contact_velocities(int size, std::ptrdiff_t n, const ContactProblem& problem, const double* v, double* u) {
+  for (std::ptrdiff_t i = 0; i < size; ++i) {
     u[i] = problem.b[i];
     for (std::ptrdiff_t j = 0; j < n; ++j) u[i] += problem.J[i * n + j] * v[j];
   }
@@ -36,27 +38,29 @@ inline void contact_velocities(int contacts, std::ptrdiff_t n, const ContactProb
 template <class Number, class State>
 struct ContactSolution {
   Number* v;      ///< [n]
-  Number* gamma;  ///< [3 c], N s
-  /// What the derivative needs besides: y of contact::Problem, [3 c], or z of the LCP, [c unknowns]. nullptr where it
-  /// is not asked for.
+  Number* gamma;  ///< [3 c + k], N s
+  /// What the derivative needs besides: y of contact::Problem, [3 c], or z of the LCP, of the contacts and then of the
+  /// rows. nullptr where it is not asked for.
   Number* unknowns;
   State* states;  ///< of the pairs of the LCP, as many; as `unknowns`
 };
 using ContactResult = ContactSolution<double, std::int8_t>;
 using SolvedContacts = ContactSolution<const double, const std::int8_t>;
 
-/// The solution depends on the data through p, s, R and mu alone, where
+/// The solution depends on the data through p, s, R, mu and the bounds alone, where
 ///   dp = A dv_free - dA (v - v_free) + dJ' gamma,  ds = dJ v + db.
 /// In forward mode these are their derivatives in a direction, and in reverse mode the gradients with respect to them.
 template <class Number>
 struct ContactData {
   Number* p;   ///< [n], N s
-  Number* s;   ///< [3 c], m/s
+  Number* s;   ///< [3 c + k], m/s
   Number* R;   ///< [3 c], of compliant contact; for the other laws it is neither read nor written
   Number* mu;  ///< [c]
   /// [n], of a pyramid with a smoothed derivative: p at the solution itself, while the others are those at the point.
   /// For the other laws it is neither read nor written.
   Number* p_of_solution = nullptr;
+  Number* lower = nullptr;  ///< [k]
+  Number* upper = nullptr;  ///< [k]
 };
 
 /// How many unknowns of each contact a derivative needs.
@@ -97,7 +101,7 @@ class ContactDerivative {
   virtual void tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                        const ContactData<const double>& d, double* dv, double* dgamma) = 0;
 
-  /// The derivative of v in p, [n, n], and in s, [n, 3 c], whose sizes they have, of laws with a single point.
+  /// The derivative of v in p, [n, n], and in s, [n, 3 c + k], whose sizes they have, of laws with a single point.
   virtual void jacobian(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                         Eigen::MatrixXd& by_p, Eigen::MatrixXd& by_s);
 

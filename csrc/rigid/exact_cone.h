@@ -19,6 +19,7 @@ class ExactConeSolver final : public ContactSolver {
 
  private:
   Eigen::Index n_;
+  int rows_;
   friction::Limits limits_;
   ForEachCount<friction::Ladder> ladders_;
   std::vector<double> u_;
@@ -41,6 +42,7 @@ class ExactConeDerivative final : public ContactDerivative {
   friction::Solution solution(int contacts, const ContactProblem& problem, const SolvedContacts& at);
 
   Eigen::Index n_;
+  int rows_;
   double rank_tolerance_;
   ForEachCount<friction::Derivative> derivatives_;
   std::vector<double> u_, no_g_u_;

@@ -83,6 +83,9 @@ struct LinearStep::Leaves {
   Variable rest(int i) { return leaf(kSprings, 2 * i + 1); }
   Variable armature(int dof) { return leaf(kArmature, dof); }
   Variable damping(int dof) { return leaf(kDamping, dof); }
+  Variable friction_loss(int dof) { return leaf(kFrictionLoss, dof); }
+  Variable coupling(int number, int i) { return leaf(kCoupling, 5 * number + i); }
+  Vector<Variable> closure(int number, int end) { return vector(kClosure, 2 * number + end); }
   Variable gear(int actuator) { return leaf(kGear, actuator); }
   Variable gain(int actuator) { return leaf(kActuatorForce, 4 * actuator); }
   Variable bias(int actuator, int i) { return leaf(kActuatorForce, 4 * actuator + 1 + i); }
@@ -134,6 +137,10 @@ LinearStep::LinearStep(const Scene& scene, double tolerance, double rank_toleran
       of_s_(3 * scene.contacts()),
       of_R_(3 * scene.contacts()),
       of_mu_(scene.contacts()),
+      lower_(scene.rows()),
+      upper_(scene.rows()),
+      of_lower_(scene.rows()),
+      of_upper_(scene.rows()),
       unknowns_(scene.contacts() * unknowns_of(scene.law)) {
   for (auto* const forces : {&joints_.at_before, &joints_.drag}) forces->resize(scene.dofs_of_trees());
   chosen_.reserve(scene.contacts());
@@ -251,9 +258,10 @@ void LinearStep::set_jacobian(TreeDerivative::Jacobian& to) {
   const int dofs = scene_.dofs_of_trees(), actuators = static_cast<int>(scene_.actuators.size());
   Problem& problem = problems_.front();
   linearize(problem);
-  const int count = static_cast<int>(problem.chosen.size());
+  const int contacts = static_cast<int>(problem.mu.size());
   const Data& data = problem.data;
-  of_p_and_s_.setZero(dofs + 3 * count, 2 * dofs + actuators);
+  const auto count = static_cast<Eigen::Index>(data.s.size());
+  of_p_and_s_.setZero(dofs + count, 2 * dofs + actuators);
   of_p_and_s_.topLeftCorner(dofs, 2 * dofs) = data.by_trees;
   const auto for_each_control = [&](const auto& use) {
     for (const Leaf& leaf : leaves_) {
@@ -292,8 +300,8 @@ void LinearStep::set_jacobian(TreeDerivative::Jacobian& to) {
       for (int i = 0; i < many; ++i) of_rows_(first + i, k) = of[i];
     }
   }
-  of_p_and_s_.bottomLeftCorner(3 * count, dofs) = of_rows_.topRows(3 * count);
-  Eigen::Index row = 3 * count;
+  of_p_and_s_.bottomLeftCorner(count, dofs) = of_rows_.topRows(count);
+  Eigen::Index row = count;
   for (const TouchedBody& touched : data.touched) {
     trees_.for_each_carrier(touched.body, [&](int k) {
       const SpatialMotion& screw = trees_.screw(k);
@@ -305,10 +313,10 @@ void LinearStep::set_jacobian(TreeDerivative::Jacobian& to) {
     row += 6;
   }
   v_by_p_.resize(dofs, dofs);
-  v_by_s_.resize(dofs, 3 * count);
-  derivative_->jacobian(count, posed_, at_, is_same_, v_by_p_, v_by_s_);
+  v_by_s_.resize(dofs, count);
+  derivative_->jacobian(contacts, posed_, at_, is_same_, v_by_p_, v_by_s_);
   to.noalias() = v_by_p_ * of_p_and_s_.topRows(dofs);
-  to.leftCols(dofs).noalias() += v_by_s_ * of_p_and_s_.bottomLeftCorner(3 * count, dofs);
+  to.leftCols(dofs).noalias() += v_by_s_ * of_p_and_s_.bottomLeftCorner(count, dofs);
 }
 
 // The problem of a step without impacts.
@@ -319,6 +327,7 @@ void LinearStep::add_only_problem(std::int64_t s, const WalkedPath& walked, Leav
   }
   Problem& problem = begin_problem(chosen_, read);
   for (const int pair : chosen_) {
+    if (scene_.pairs[pair].is_row()) break;
     const Variable& gap = contacts_[pair].gap;
     if (!is_compliant) {
       problem.b.push_back(closing_of<Variable>({gap, 0, 0, 0, 0, false}, scene_));
@@ -332,9 +341,7 @@ void LinearStep::add_only_problem(std::int64_t s, const WalkedPath& walked, Leav
   }
   const State<const double> end = walked.path.state(s);
   for_each_velocity(scene_, [&](int k, StatePart part, int i) { v_[k] = end[part][i]; });
-  for (std::size_t k = 0; k < chosen_.size(); ++k) {
-    std::copy_n(walked.path.gamma[s] + 3 * chosen_[k], 3, gamma_.data() + 3 * k);
-  }
+  for_each_impulse(scene_, chosen_, [&](int i, int j) { gamma_[i] = walked.path.gamma[s][j]; });
   const auto kept = [&](const auto& series) { return series.data != nullptr ? series[s] : nullptr; };
   const double* unknowns = kept(walked.unknowns);
   if (is_smoothed_) {  // the simulator kept those of the pairs that it had chosen
@@ -441,7 +448,31 @@ LinearStep::Problem& LinearStep::begin_problem(std::span<const int> chosen, Leav
   problem.from = after_.all;
   problem.b.clear();
   problem.mu.clear();
+  problem.bound.clear();
+  problem.gaps.clear();
+  problem.points.clear();
+  problem.b_of_rows.clear();
   for (const int k : chosen) {
+    const Pair& row = scene_.pairs[k];
+    if (row.is_equation()) problem.bound.emplace_back(std::numeric_limits<double>::infinity());
+    if (row.coupling != Pair::kNone) {
+      problem.gaps.push_back(gap_of<Variable>(scene_.couplings[row.coupling], row.coupling, read));
+      problem.b_of_rows.push_back(problem.gaps.back().gap.value / scene_.dt);
+      continue;
+    }
+    if (row.closure != Pair::kNone) {
+      if (row.axis == 0) {
+        problem.points.push_back(points_of<Variable>(scene_.closures[row.closure], row.closure, read));
+      }
+      const ClosurePoints<Variable>& points = problem.points.back();
+      problem.b_of_rows.push_back((points[0][row.axis].value - points[1][row.axis].value) / scene_.dt);
+      continue;
+    }
+    if (row.is_row()) {
+      problem.b_of_rows.push_back(0);
+      problem.bound.push_back(scene_.dt * read.friction_loss(row.resisted - scene_.first_of_trees()));
+      continue;
+    }
     problem.mu.push_back(read.mu(k));
     if (has_contact_[k]) continue;
     has_contact_[k] = true;
@@ -494,10 +525,50 @@ void LinearStep::add_data(const Problem& problem, const SolvedContacts& at, Leav
     }
     return motion;
   };
+  // Adds an impulse at a point of a body; returns the velocity of the point.
+  const auto act_on = [&](int body, const Vector<Variable>& point, const Vector<Variable>& impulse, double sign) {
+    const Vector<Variable> arm = point - read.position(body);
+    Wrench<Variable>& wrench = work_.wrenches[body];
+    const Vector<Variable> turning = cross(arm, impulse);
+    wrench.force = sign > 0 ? wrench.force + impulse : wrench.force - impulse;
+    wrench.torque = sign > 0 ? wrench.torque + turning : wrench.torque - turning;
+    const Motion<Variable>& motion = motion_of(body);
+    return motion.velocity + cross(motion.turning, arm);
+  };
   for (std::size_t j = 0; j < problem.chosen.size(); ++j) {
     const int k = problem.chosen[j];
     const Pair& pair = scene_.pairs[k];
-    const double* const gamma = at.gamma + 3 * j;
+    const std::size_t contacts = problem.mu.size();
+    const double* const gamma = at.gamma + (j < contacts ? 3 * j : 2 * contacts + j);
+    if (pair.closure != Pair::kNone) {
+      if (pair.axis > 0) continue;  // the first axis has the others, too
+      const Closure& closure = scene_.closures[pair.closure];
+      const ClosurePoints<Variable>& points = problem.points[pair.closure];
+      const Vector<Variable> impulse = {gamma[0], gamma[1], gamma[2]};
+      Vector<Variable> u = act_on(closure.body, points[0], impulse, 1) + (1 / scene_.dt) * (points[0] - points[1]);
+      if (closure.other != Pair::kWorld) u = u - act_on(closure.other, points[1], impulse, -1);
+      data.s.insert(data.s.end(), {u[0], u[1], u[2]});
+      continue;
+    }
+    if (pair.coupling != Pair::kNone) {
+      const Coupling& coupling = scene_.couplings[pair.coupling];
+      const CouplingGap<Variable>& gap = problem.gaps[pair.coupling];
+      const int dof = scene_.joints[coupling.joint].dof;
+      data.p[dof] = data.p[dof] + gamma[0];
+      Variable velocity = (1 / scene_.dt) * gap.gap + at.v[dof];
+      if (coupling.other != Pair::kNone) {
+        const int other = scene_.joints[coupling.other].dof;
+        data.p[other] = data.p[other] - gamma[0] * gap.slope;
+        velocity = velocity - at.v[other] * gap.slope;
+      }
+      data.s.push_back(velocity);
+      continue;
+    }
+    if (pair.is_row()) {
+      data.p[pair.resisted] = data.p[pair.resisted] + gamma[0];
+      data.s.push_back(at.v[pair.resisted]);
+      continue;
+    }
     if (pair.is_limit()) {
       const int dof = dof_of(pair, scene_);
       data.p[dof] = data.p[dof] + sign_of(pair) * gamma[2];
@@ -506,18 +577,9 @@ void LinearStep::add_data(const Problem& problem, const SolvedContacts& at, Leav
     }
     const Matrix<Variable>& frame = frames_[k];
     const Vector<Variable> impulse = transposed_times(frame, Vector<Variable>{gamma[0], gamma[1], gamma[2]});
-    // Adds the impulse on a body; returns the velocity of its point.
-    const auto act_on = [&](int body, double sign) {
-      const Vector<Variable> arm = contacts_[k].point - read.position(body);
-      Wrench<Variable>& wrench = work_.wrenches[body];
-      const Vector<Variable> turning = cross(arm, impulse);
-      wrench.force = sign > 0 ? wrench.force + impulse : wrench.force - impulse;
-      wrench.torque = sign > 0 ? wrench.torque + turning : wrench.torque - turning;
-      const Motion<Variable>& motion = motion_of(body);
-      return motion.velocity + cross(motion.turning, arm);
-    };
-    Vector<Variable> velocity = act_on(pair.body, 1);
-    if (pair.has_other()) velocity = velocity - act_on(pair.other_body, -1);
+    const Vector<Variable>& point = contacts_[k].point;
+    Vector<Variable> velocity = act_on(pair.body, point, impulse, 1);
+    if (pair.has_other()) velocity = velocity - act_on(pair.other_body, point, impulse, -1);
     const Vector<Variable> u = frame * velocity;
     data.s.insert(data.s.end(), {u[0], u[1], u[2] + problem.b[j]});
   }
@@ -667,15 +729,28 @@ void LinearStep::linearize(const Problem& problem) {
     values(problem.from, from_.data());
   }
   values(problem.mu, mu_.data());
-  for (std::size_t j = 0; j < problem.chosen.size(); ++j) {
+  const std::size_t contacts = problem.mu.size();
+  for (std::size_t r = 0; r < problem.bound.size(); ++r) {
+    b_[3 * contacts + r] = problem.b_of_rows[r];
+    upper_[r] = problem.bound[r].value;
+    lower_[r] = -upper_[r];
+  }
+  for (std::size_t j = 0; j < contacts; ++j) {
     const Regularization<Variable>& R = compliances_[problem.chosen[j]];
     b_[3 * j] = b_[3 * j + 1] = 0;
     b_[3 * j + 2] = problem.b[j].value;
     R_[3 * j] = R_[3 * j + 1] = R.tangent.value;
     R_[3 * j + 2] = R.normal.value;
   }
-  posed_ = {simulator_.mass_matrix().data(), from_.data(), J_.data(), b_.data(), R_.data(), mu_.data()};
-  at_ = derivative_->point(static_cast<int>(problem.chosen.size()), posed_, problem.solution);
+  posed_ = {simulator_.mass_matrix().data(),
+            from_.data(),
+            J_.data(),
+            b_.data(),
+            R_.data(),
+            mu_.data(),
+            lower_.data(),
+            upper_.data()};
+  at_ = derivative_->point(static_cast<int>(contacts), posed_, problem.solution);
   posed_of_ = &problem;
   is_asked_ = false;
 }
@@ -683,11 +758,12 @@ void LinearStep::linearize(const Problem& problem) {
 // From the gradient of the velocities after a problem to those of its data.
 void LinearStep::pass_back(const Problem& problem, const double* g_gamma, double* to_u) {
   linearize(problem);
-  const int count = static_cast<int>(problem.chosen.size());
-  for (int j = 0; j < count; ++j) std::copy_n(g_gamma + 3 * problem.chosen[j], 3, of_gamma_.data() + 3 * j);
+  const int count = static_cast<int>(problem.mu.size());
+  for_each_impulse(scene_, problem.chosen, [&](int i, int j) { of_gamma_[i] = g_gamma[j]; });
   for (int k = 0; k < scene_.velocities(); ++k) of_v_[k] = tape_.derivative(problem.after[k].node);
   derivative_->adjoint(count, posed_, at_, is_same_, of_v_.data(), of_gamma_.data(),
-                       {of_p_.data(), of_s_.data(), of_R_.data(), of_mu_.data(), of_p_of_solution_.data()});
+                       {of_p_.data(), of_s_.data(), of_R_.data(), of_mu_.data(), of_p_of_solution_.data(),
+                        of_lower_.data(), of_upper_.data()});
   const auto add = [&](const std::vector<Variable>& x, const std::vector<double>& of) {
     for (std::size_t i = 0; i < x.size(); ++i) tape_.add(x[i].node, of[i]);
   };
@@ -715,6 +791,7 @@ void LinearStep::pass_back(const Problem& problem, const double* g_gamma, double
   add_p(problem.data, of_p_);
   add(problem.data.s, of_s_);
   add(problem.mu, of_mu_);
+  for (std::size_t r = 0; r < problem.bound.size(); ++r) tape_.add(problem.bound[r].node, of_upper_[r] - of_lower_[r]);
   if (has_two_points_) add_p(problem.data_of_solution, of_p_of_solution_);
   if (scene_.law.formulation != Formulation::kCompliant) return;
   for (int j = 0; j < count; ++j) {
@@ -727,7 +804,7 @@ void LinearStep::pass_back(const Problem& problem, const double* g_gamma, double
 // From the tangents of the data of a problem to those of its solution.
 void LinearStep::pass_on(const Problem& problem, const double* du, double* dgamma) {
   linearize(problem);
-  const int count = static_cast<int>(problem.chosen.size());
+  const int count = static_cast<int>(problem.mu.size());
   const auto read = [&](const std::vector<Variable>& x, std::vector<double>& of) {
     for (std::size_t i = 0; i < x.size(); ++i) of[i] = tape_.derivative(x[i].node);
   };
@@ -753,6 +830,10 @@ void LinearStep::pass_on(const Problem& problem, const double* du, double* dgamm
   read_p(problem.data, of_p_);
   read(problem.data.s, of_s_);
   read(problem.mu, of_mu_);
+  for (std::size_t r = 0; r < problem.bound.size(); ++r) {
+    of_upper_[r] = tape_.derivative(problem.bound[r].node);
+    of_lower_[r] = -of_upper_[r];
+  }
   if (has_two_points_) read_p(problem.data_of_solution, of_p_of_solution_);
   for (int j = 0; j < count; ++j) {
     const Regularization<Variable>& R = compliances_[problem.chosen[j]];
@@ -760,10 +841,11 @@ void LinearStep::pass_on(const Problem& problem, const double* du, double* dgamm
     of_R_[3 * j + 2] = tape_.derivative(R.normal.node);
   }
   derivative_->tangent(count, posed_, at_, is_same_,
-                       {of_p_.data(), of_s_.data(), of_R_.data(), of_mu_.data(), of_p_of_solution_.data()},
+                       {of_p_.data(), of_s_.data(), of_R_.data(), of_mu_.data(), of_p_of_solution_.data(),
+                        of_lower_.data(), of_upper_.data()},
                        of_v_.data(), of_gamma_.data());
   for (int k = 0; k < scene_.velocities(); ++k) tape_.add(problem.after[k].node, of_v_[k]);
-  for (int i = 0; i < 3 * count; ++i) dgamma[3 * problem.chosen[i / 3] + i % 3] += of_gamma_[i];
+  for_each_impulse(scene_, problem.chosen, [&](int i, int j) { dgamma[j] += of_gamma_[i]; });
 }
 
 }  // namespace lcp::rigid

@@ -111,11 +111,15 @@ class LinearStep {
   struct Problem {
     std::span<const int> chosen;  // pairs
     SolvedContacts solution;
-    std::vector<Variable> b, mu;        // of the chosen
-    std::vector<Variable> from, after;  // velocities
-    bool is_first;                      // of the step
-    Data data, data_of_solution;        // at the point of the derivative, and, if it has two, at the solution
-    int solved;                         // from this node on they depend on `after`
+    std::vector<Variable> b, mu;                  // of the chosen contacts
+    std::vector<Variable> bound;                  // the largest impulses of the rows
+    std::vector<CouplingGap<Variable>> gaps;      // of the couplings
+    std::vector<ClosurePoints<Variable>> points;  // of the closures
+    std::vector<double> b_of_rows;                // m/s or rad/s
+    std::vector<Variable> from, after;            // velocities
+    bool is_first;                                // of the step
+    Data data, data_of_solution;                  // at the point of the derivative, and, if it has two, at the solution
+    int solved;                                   // from this node on they depend on `after`
   };
 
   void add_only_problem(std::int64_t s, const WalkedPath& walked, Leaves& read);
@@ -183,6 +187,7 @@ class LinearStep {
   std::vector<Leaf> leaves_;
   std::vector<double> v_, from_, of_v_, of_p_, of_p_of_solution_;                // [n]
   std::vector<double> J_, b_, R_, mu_, gamma_, of_gamma_, of_s_, of_R_, of_mu_;  // of the chosen
+  std::vector<double> lower_, upper_, of_lower_, of_upper_;                      // of the rows
   std::vector<double> unknowns_;                                                 // of the chosen, where is_smoothed_
 };
 

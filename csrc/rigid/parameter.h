@@ -4,8 +4,8 @@
 namespace lcp::rigid {
 
 /// The parameters of a trajectory, for each of the bodies, balls, planes and contacts, row-major. The bodies of trees
-/// are l of the b bodies; their joints are j, with d degrees of freedom, and q coordinates, those of slides and hinges.
-/// e boxes are fixed to bodies.
+/// are l of the b bodies; their joints are j, with d degrees of freedom, and q coordinates, those of slides and hinges,
+/// of which k are coupled to another one; o points of bodies are joined with others. e boxes are fixed to bodies.
 enum Parameter : int {
   kMass,           ///< [b], kg
   kInertia,        ///< [b, 3, 3], kg m^2, about the centre of mass
@@ -28,11 +28,14 @@ enum Parameter : int {
   kSprings,        ///< [j, 2], N/m or N m/rad, and the coordinate at rest
   kDamping,        ///< [d], N s/m or N m s/rad
   kArmature,       ///< [d], kg or kg m^2
+  kFrictionLoss,   ///< [d], N or N m, read where a pair is the dry friction of a degree of freedom
   kGear,           ///< [a], of the actuators
   kActuatorForce,  ///< [a, 4]: gain, b_0, b_1 and b_2 of Actuator
   kBoxSizes,       ///< [e, 3], m, half the lengths of the edges
   kBoxCenters,     ///< [e, 3], m, in the axes of the body
   kBoxTurns,       ///< [e, 4], its orientation in these
+  kCoupling,       ///< [k, 5], the coefficients of the polynomial of a Coupling
+  kClosure,        ///< [o, 2, 3], m, the points of a Closure, each in the axes of its body
   kParameters
 };
 

@@ -15,13 +15,14 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 PolyhedralProblem::PolyhedralProblem(const Scene& scene, int contacts)
     : n_(scene.velocities()),
       contacts_(contacts),
-      size_(unknowns_of(scene.law) * contacts),
-      systems_(n_, contacts),
+      size_(unknowns_of(scene.law) * contacts + friction::PyramidRows::kUnknowns * scene.rows()),
+      systems_(n_, contacts, scene.rows()),
       no_compliance_(contacts, Eigen::Matrix3d::Zero()),
-      W_(9 * contacts * contacts),
+      rows_{scene.rows()},
       M_(size_ * size_),
-      gamma_(3 * contacts),
+      gamma_(3 * contacts + scene.rows()),
       v_(n_) {
+  W_.resize(gamma_.size() * gamma_.size());
   const Law& law = scene.law;
   const double step = 2 * std::numbers::pi / law.directions;
   for (int k = 0; k < law.directions; ++k) {
@@ -35,16 +36,34 @@ bool PolyhedralProblem::set(const ContactProblem& problem) {
   system_ = &systems_.set(problem.A, problem.J);
   if (!system_->factor(no_compliance_)) return false;
   system_->compliance(W_.data());
-  friction::pyramid_matrix(contacts_, directions_, W_.data(), problem.mu, M_.data());
+  rows_.lower = problem.lower;
+  rows_.upper = problem.upper;
+  friction::pyramid_matrix(contacts_, directions_, rows_, W_.data(), problem.mu, M_.data());
   return true;
 }
 
+void PolyhedralProblem::set_offsets(double* u, double* q) const {
+  const Eigen::Index size = gamma_.size();
+  for (int r = 0; r < rows_.count; ++r) {
+    const double base = rows_.base(r), *row = W_.data() + (3 * contacts_ + r) * size;
+    for (Eigen::Index i = 0; i < size; ++i) u[i] += base * row[i];
+  }
+  friction::pyramid_offsets(contacts_, directions_, rows_, u, q);
+}
+
+void PolyhedralProblem::add_base(double* gamma) const {
+  for (int r = 0; r < rows_.count; ++r) {
+    double& impulse = gamma[3 * contacts_ + r];
+    impulse = std::min(std::max(impulse + rows_.base(r), rows_.lower[r]), rows_.upper[r]);
+  }
+}
+
 void PolyhedralProblem::to_impulses(const double* z, double* gamma) const {
-  friction::pyramid_impulses(contacts_, directions_, z, gamma);
+  friction::pyramid_impulses(contacts_, directions_, rows_, z, gamma);
 }
 
 void PolyhedralProblem::to_unknowns(const double* gamma, double* z) const {
-  friction::pyramid_unknowns(contacts_, directions_, gamma, z);
+  friction::pyramid_unknowns(contacts_, directions_, rows_, gamma, z);
 }
 
 const contact::Vector& PolyhedralProblem::solve(const double* x) {
@@ -54,7 +73,7 @@ const contact::Vector& PolyhedralProblem::solve(const double* x) {
 }
 
 const contact::Vector& PolyhedralProblem::motion_of(const double* gamma) {
-  std::copy_n(gamma, 3 * contacts_, gamma_.data());
+  std::copy_n(gamma, gamma_.size(), gamma_.data());
   system_->to_bodies(gamma_, v_);
   system_->solve(v_);
   return v_;
@@ -63,7 +82,7 @@ const contact::Vector& PolyhedralProblem::motion_of(const double* gamma) {
 PolyhedralSolver::Workspace::Workspace(const Scene& scene, int contacts, const solver::Settings& settings)
     : problem(scene, contacts),
       solver(problem.size(), settings),
-      u(3 * contacts),
+      u(3 * contacts + scene.rows()),
       q(problem.size()),
       z(problem.size()),
       w(problem.size()) {}
@@ -72,20 +91,21 @@ PolyhedralSolver::PolyhedralSolver(const Scene& scene, double tolerance)
     : scene_(scene), n_(scene.velocities()), settings_{.tolerance = tolerance, .max_pivots = {}}, workspaces_(scene) {}
 
 Status PolyhedralSolver::solve(int contacts, const ContactProblem& problem, const ContactResult& result) {
-  if (contacts == 0) {
+  if (contacts + scene_.rows() == 0) {
     std::copy_n(problem.v_free, n_, result.v);
     return Status::kSolved;
   }
   Workspace& work = workspaces_.get(contacts, scene_, contacts, settings_);
   if (!work.problem.set(problem)) return Status::kBadInput;
-  contact_velocities(contacts, n_, problem, problem.v_free, work.u.data());
-  work.problem.to_unknowns(work.u.data(), work.q.data());
+  contact_velocities(static_cast<int>(work.u.size()), n_, problem, problem.v_free, work.u.data());
+  work.problem.set_offsets(work.u.data(), work.q.data());
   double* const z = result.unknowns != nullptr ? result.unknowns : work.z.data();
   std::int8_t status = 0;
   work.solver.solve(1, {work.problem.M(), false}, {work.q.data(), false}, {nullptr, true},
                     {z, work.w.data(), &status, result.states});
   if (static_cast<Status>(status) != Status::kSolved) return static_cast<Status>(status);
   work.problem.to_impulses(z, result.gamma);
+  work.problem.add_base(result.gamma);
   const contact::Vector& change = work.problem.motion_of(result.gamma);
   for (Eigen::Index i = 0; i < n_; ++i) result.v[i] = problem.v_free[i] + change[i];
   return Status::kSolved;
@@ -95,7 +115,7 @@ PolyhedralDerivative::Workspace::Workspace(const Scene& scene, int contacts)
     : problem(scene, contacts),
       inactive(problem.size(), false),
       active(problem.size(), true),
-      of_contacts(3 * contacts),
+      of_contacts(3 * contacts + scene.rows()),
       of_pairs(problem.size()),
       no_g_w(problem.size()),
       dw(problem.size()),
@@ -121,17 +141,21 @@ void PolyhedralDerivative::derive(Workspace& work, const Map& map) {
 // and with t = -M_aa^-T of the gradient of z, and the rows M z + q = D' (J v + b) of M,
 //
 //   dL = t' D' (ds + J A^-1 dp) + t_slip z_n dmu.
+//
+// A change of the lower bound of a row acts as a given impulse, and upper - lower is the entry of q of its second
+// unknown.
 void PolyhedralDerivative::adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                                    const double* g_v, const double* g_gamma, const ContactData<double>& g) {
   Workspace& work = workspaces_.get(contacts, scene_, contacts);
   if (!(same ? work.is_set : (work.is_set = work.problem.set(problem)))) {
     std::fill_n(g.p, n_, kNaN);
-    std::fill_n(g.s, 3 * contacts, kNaN);
+    std::fill_n(g.s, work.of_contacts.size(), kNaN);
+    for (double* const bound : {g.lower, g.upper}) std::fill_n(bound, work.problem.rows(), kNaN);
     return static_cast<void>(std::fill_n(g.mu, contacts, kNaN));
   }
   const contact::Vector& a = work.problem.solve(g_v);
   std::copy_n(a.data(), n_, g.p);
-  for (std::ptrdiff_t i = 0; i < 3 * contacts; ++i) {
+  for (std::size_t i = 0; i < work.of_contacts.size(); ++i) {
     work.of_contacts[i] = g_gamma[i];
     for (std::ptrdiff_t j = 0; j < n_; ++j) work.of_contacts[i] += problem.J[i * n_ + j] * a[j];
   }
@@ -145,6 +169,12 @@ void PolyhedralDerivative::adjoint(int contacts, const ContactProblem& problem, 
   for (Eigen::Index i = 0; i < n_; ++i) g.p[i] += change[i];
   const std::ptrdiff_t each = unknowns_of(scene_.law);
   for (std::ptrdiff_t k = 0; k < contacts; ++k) g.mu[k] = work.t[each * k + each - 1] * at.unknowns[each * k];
+  for (int r = 0; r < work.problem.rows(); ++r) {
+    const std::ptrdiff_t i = 3 * contacts + r;
+    g.upper[r] = work.t[work.problem.second_of_row(r)];
+    g.lower[r] = g_gamma[i] - g.upper[r];
+    for (std::ptrdiff_t j = 0; j < n_; ++j) g.lower[r] += problem.J[i * n_ + j] * g.p[j];
+  }
 }
 
 // dz = -M_aa^-1 r with the change r = D' (ds + J A^-1 dp) + z_n dmu of M z + q for the same z.
@@ -153,17 +183,24 @@ void PolyhedralDerivative::tangent(int contacts, const ContactProblem& problem, 
   Workspace& work = workspaces_.get(contacts, scene_, contacts);
   if (!(same ? work.is_set : (work.is_set = work.problem.set(problem)))) {
     std::fill_n(dv, n_, kNaN);
-    return static_cast<void>(std::fill_n(dgamma, 3 * contacts, kNaN));
+    return static_cast<void>(std::fill_n(dgamma, work.of_contacts.size(), kNaN));
   }
-  const contact::Vector& x = work.problem.solve(d.p);
+  std::copy_n(d.p, n_, dv);
+  for (int r = 0; r < work.problem.rows(); ++r) {
+    for (std::ptrdiff_t j = 0; j < n_; ++j) dv[j] += problem.J[(3 * contacts + r) * n_ + j] * d.lower[r];
+  }
+  const contact::Vector& x = work.problem.solve(dv);
   std::copy_n(x.data(), n_, dv);
-  for (std::ptrdiff_t i = 0; i < 3 * contacts; ++i) {
+  for (std::size_t i = 0; i < work.of_contacts.size(); ++i) {
     work.of_contacts[i] = d.s[i];
     for (std::ptrdiff_t j = 0; j < n_; ++j) work.of_contacts[i] += problem.J[i * n_ + j] * x[j];
   }
   work.problem.to_unknowns(work.of_contacts.data(), work.of_pairs.data());
   const std::ptrdiff_t each = unknowns_of(scene_.law);
   for (std::ptrdiff_t k = 0; k < contacts; ++k) work.of_pairs[each * k + each - 1] += at.unknowns[each * k] * d.mu[k];
+  for (int r = 0; r < work.problem.rows(); ++r) {
+    work.of_pairs[work.problem.second_of_row(r)] += d.upper[r] - d.lower[r];
+  }
   derive(work, [&](batch::BatchDerivative<double>& derivative, std::vector<double>& dz) {
     derivative.tangent(1, {work.problem.M(), false}, at.states, {work.of_pairs.data(), false}, dz.data(),
                        work.dw.data());
@@ -171,6 +208,7 @@ void PolyhedralDerivative::tangent(int contacts, const ContactProblem& problem, 
   work.problem.to_impulses(work.t.data(), dgamma);
   const contact::Vector& change = work.problem.motion_of(dgamma);
   for (Eigen::Index i = 0; i < n_; ++i) dv[i] += change[i];
+  for (int r = 0; r < work.problem.rows(); ++r) dgamma[3 * contacts + r] += d.lower[r];
 }
 
 }  // namespace lcp::rigid

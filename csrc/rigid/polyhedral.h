@@ -12,8 +12,8 @@
 
 namespace lcp::rigid {
 
-/// The LCP of `contacts` contacts. The unknowns of each contact, its impulses along the normal and in the directions of
-/// friction and its slip, stand one behind another.
+/// The LCP of `contacts` contacts and the rows of the scene. The unknowns of each contact, its impulses along the
+/// normal and in the directions of friction and its slip, stand one behind another, and then those of the rows.
 class PolyhedralProblem {
  public:
   PolyhedralProblem(const Scene& scene, int contacts);
@@ -24,9 +24,18 @@ class PolyhedralProblem {
   /// False where A is not positive definite.
   bool set(const ContactProblem& problem);
 
-  /// The impulses [3 c] of unknowns, and the reverse: the gradient of the unknowns of that of the impulses.
+  /// q for the velocities u [3 c + k] of the bodies without impulses. Overwrites u.
+  void set_offsets(double* u, double* q) const;
+
+  /// The changes of the impulses [3 c + k] with unknowns, and the reverse: the gradient of the unknowns of that of the
+  /// impulses.
   void to_impulses(const double* z, double* gamma) const;
   void to_unknowns(const double* gamma, double* z) const;
+  /// Adds the impulses where the unknowns are 0. Round-off does not take those of rows out of their intervals.
+  void add_base(double* gamma) const;
+  /// The place of the second unknown of a row, whose entry of q is upper - lower.
+  int second_of_row(int r) const { return size_ - friction::PyramidRows::kUnknowns * (rows_.count - r) + 1; }
+  int rows() const { return rows_.count; }
 
   /// A^-1 x, [n].
   const contact::Vector& solve(const double* x);
@@ -41,6 +50,7 @@ class PolyhedralProblem {
   std::vector<Eigen::Matrix3d> no_compliance_;
   std::vector<double> cosine_, sine_;  // of the directions
   friction::Directions directions_;
+  friction::PyramidRows rows_;
   std::vector<double> W_;
   linalg::AlignedVector<double> M_;
   contact::Vector gamma_, v_;

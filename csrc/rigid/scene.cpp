@@ -38,6 +38,7 @@ int size_of(Parameter parameter, const Scene& scene) {
       return 2 * joints;
     case kDamping:
     case kArmature:
+    case kFrictionLoss:
       return scene.dofs_of_trees();
     case kGear:
       return static_cast<int>(scene.actuators.size());
@@ -48,6 +49,10 @@ int size_of(Parameter parameter, const Scene& scene) {
       return 3 * scene.boxes;
     case kBoxTurns:
       return 4 * scene.boxes;
+    case kCoupling:
+      return 5 * static_cast<int>(scene.couplings.size());
+    case kClosure:
+      return 6 * static_cast<int>(scene.closures.size());
     case kParameters:
       break;
   }

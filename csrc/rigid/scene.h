@@ -1,10 +1,12 @@
 // The scene of include/lcp/physics/rigid_scene.h, and its trajectories, in memory.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "rigid/parameter.h"
@@ -15,6 +17,9 @@ namespace lcp::rigid {
 /// A ball of a body, and the plane, the ball or the box that it may touch, or the limit of a joint. The balls of all
 /// bodies are numbered together, and so are the boxes. A capsule is the ball that moves from one ball to another of the
 /// same radius. A limit counts as a contact without friction along the coordinate of the joint.
+/// The dry friction of a degree of freedom, a Coupling
+/// and the three axes of a Closure are pairs, too, behind all others; they are rows of the problem of a step, see
+/// csrc/friction/row_law.h, and always chosen.
 struct Pair {
   int body, ball;
   int other_body;                      ///< kWorld for a fixed plane
@@ -24,11 +29,17 @@ struct Pair {
   bool is_upper = false;               ///< the limit that it is
   int end = kNone, other_end = kNone;  ///< the other ends of a pair of capsules
   int box = kNone;                     ///< of the other body
+  int resisted = kNone;                ///< the degree of freedom of dry friction, for which the others are not used
+  int coupling = kNone;                ///< the Coupling, for which the others are not used
+  int closure = kNone, axis = 0;       ///< the Closure and the axis of the world, for which the others are not used
 
   static constexpr int kWorld = -1, kNone = -1;
 
   bool is_limit() const { return limited != kNone; }
-  bool has_other() const { return other_body != kWorld && !is_limit(); }
+  bool is_equation() const { return coupling != kNone || closure != kNone; }
+  bool is_row() const { return resisted != kNone || is_equation(); }
+  bool is_of_joint() const { return is_limit() || is_row(); }
+  bool has_other() const { return other_body != kWorld && !is_of_joint(); }
 };
 
 enum class Formulation { kExactCone, kPolyhedral, kCompliant };
@@ -77,6 +88,18 @@ struct Actuator {
   std::array<double, 2> control_range = kUnlimited, force_range = kUnlimited;
 };
 
+/// The coordinate of a slide or a hinge is a polynomial of the fourth degree in that of another one, or a constant.
+struct Coupling {
+  int joint;
+  int other;  ///< Pair::kNone for a constant
+};
+
+/// A point of a body of a tree that is one with a point of another one, or of the world.
+struct Closure {
+  int body;
+  int other;  ///< Pair::kWorld for the world
+};
+
 /// What all trajectories share, and the options of a step. The bodies 0 .. free - 1 move freely, with the origin of
 /// their axes in the centre of mass; the others are those of `links`, in this order.
 struct Scene {
@@ -90,8 +113,14 @@ struct Scene {
   std::vector<Joint> joints = {};
   std::vector<Actuator> actuators = {};
   int boxes = 0;
+  std::vector<Coupling> couplings = {};
+  std::vector<Closure> closures = {};
 
   int contacts() const { return static_cast<int>(pairs.size()); }
+  /// How many of the pairs are rows.
+  int rows() const {
+    return static_cast<int>(std::count_if(pairs.begin(), pairs.end(), [](const Pair& pair) { return pair.is_row(); }));
+  }
   int free() const { return bodies - static_cast<int>(links.size()); }
   /// Velocities come in this order: of each free body the velocity and the angular velocity, then those of the joints.
   int first_of_trees() const { return 6 * free(); }
@@ -102,6 +131,16 @@ struct Scene {
   /// That of a body, or nullptr for a free body or the world.
   const Link* link_of(int body) const { return body < free() ? nullptr : &links[body - free()]; }
 };
+
+/// Calls use(i, j) for each impulse i of a problem of these pairs, which are in order: number j of [3 c] of all pairs.
+/// A row has one impulse, the last of its three numbers.
+template <class Use>
+void for_each_impulse(const Scene& scene, std::span<const int> chosen, const Use& use) {
+  int next = 0;
+  for (const int k : chosen) {
+    for (int i = scene.pairs[k].is_row() ? 2 : 0; i < 3; ++i) use(next++, 3 * k + i);
+  }
+}
 
 /// How many numbers a parameter has.
 int size_of(Parameter parameter, const Scene& scene);

@@ -51,12 +51,12 @@ bool are_valid_trees(const Scene& scene, const Parameters<const double>& paramet
     return std::all_of(x, x + size_of(parameter, scene), [](double number) { return number >= 0; });
   };
   return are_positive(kMass) && are_positive(kRadii) && are_positive(kBoxSizes) && are_positive(kMu) &&
-         are_positive(kDamping) && are_positive(kArmature);
+         are_positive(kDamping) && are_positive(kArmature) && are_positive(kFrictionLoss);
 }
 
 // Whether both pairs are of the same body, and of another body or the same plane.
 bool are_of_one_collision(const Pair& a, const Pair& b) {
-  return !a.is_limit() && !b.is_limit() && a.body == b.body && a.other_body == b.other_body && a.plane == b.plane;
+  return !a.is_of_joint() && !b.is_of_joint() && a.body == b.body && a.other_body == b.other_body && a.plane == b.plane;
 }
 
 bool is_finite(const double* x, int size) {
@@ -123,6 +123,8 @@ struct Simulator::Numbers {
   double rest(int joint) const { return parameters[kSprings][2 * joint + 1]; }
   double armature(int dof) const { return parameters[kArmature][dof]; }
   double damping(int dof) const { return parameters[kDamping][dof]; }
+  double coupling(int number, int i) const { return parameters[kCoupling][5 * number + i]; }
+  Vector<double> closure(int number, int end) const { return vector_at(parameters[kClosure], 2 * number + end); }
   double gear(int actuator) const { return parameters[kGear][actuator]; }
   double gain(int actuator) const { return parameters[kActuatorForce][4 * actuator]; }
   double bias(int actuator, int i) const { return parameters[kActuatorForce][4 * actuator + 1 + i]; }
@@ -155,6 +157,9 @@ Simulator::Simulator(const Scene& scene, double tolerance)
       R_(3 * scene.contacts()),
       mu_(scene.contacts()),
       gamma_(3 * scene.contacts()),
+      lower_(scene.rows()),
+      upper_(scene.rows()),
+      closed_(scene.closures.size()),
       impulses_(3 * scene.contacts()) {
   for (auto* const forces : {&joints_.at_before, &joints_.drag}) forces->resize(scene.dofs_of_trees());
   if (std::any_of(scene.actuators.begin(), scene.actuators.end(),
@@ -172,9 +177,11 @@ void Simulator::begin(const Parameters<const double>& parameters) {
   threshold_ = threshold_of(scene_, parameters[kGravity]);
   skips_far_ = !scene_.links.empty() && threshold_ == std::numeric_limits<double>::max() && scene_.law.kappa == 0;
   set_mass_matrix(scene_, parameters, A_.data());
-  std::fill(from_.begin(), from_.end(), 0.0);
-  of_A_ = solver_->solve(0, {A_.data(), from_.data(), nullptr, nullptr, nullptr, nullptr},
-                         {v_.data(), nullptr, nullptr, nullptr});
+  // The rows move nothing.
+  for (std::vector<double>* const x : {&from_, &J_, &b_, &lower_, &upper_}) std::fill(x->begin(), x->end(), 0.0);
+  of_A_ =
+      solver_->solve(0, {A_.data(), from_.data(), J_.data(), b_.data(), nullptr, nullptr, lower_.data(), upper_.data()},
+                     {v_.data(), gamma_.data(), nullptr, nullptr});
   if (!scene_.links.empty() && !are_valid_trees(scene_, parameters)) of_A_ = Status::kBadInput;
   if (scene_.law.formulation == Formulation::kCompliant) {
     const Numbers read = {scene_, parameters, {}, nullptr, places_};
@@ -244,6 +251,10 @@ bool Simulator::set_step(const Parameters<const double>& parameters, const State
   for (const int k : chosen) {
     Meeting& meeting = meetings_[k];
     const Pair& pair = scene_.pairs[k];
+    if (pair.is_row()) {
+      if (!find_row(k, read)) return false;
+      continue;
+    }
     meeting.contact = contact_of<double>(pair, read);
     if (!pair.is_limit()) meeting.rows[2] = row_of(pair, meeting.contact, meeting.contact.normal, read);
     meeting.has_tangents = meeting.is_far = false;
@@ -288,6 +299,25 @@ bool Simulator::find_trees(const Numbers& read) {
   return true;
 }
 
+// What a problem needs of a row. False where it is not finite.
+bool Simulator::find_row(int k, const Numbers& read) {
+  Meeting& meeting = meetings_[k];
+  const Pair& pair = scene_.pairs[k];
+  meeting.b = 0;
+  if (pair.closure != Pair::kNone) {
+    ClosurePoints<double>& points = closed_[pair.closure];
+    if (pair.axis == 0) points = points_of<double>(scene_.closures[pair.closure], pair.closure, read);
+    meeting.b = (points[0][pair.axis] - points[1][pair.axis]) / scene_.dt;
+    return std::isfinite(meeting.b);
+  }
+  const int number = pair.coupling;
+  if (number == Pair::kNone) return true;
+  const CouplingGap<double> at = gap_of<double>(scene_.couplings[number], number, read);
+  meeting.b = at.gap / scene_.dt;
+  meeting.slope = at.slope;
+  return std::isfinite(meeting.b) && std::isfinite(at.slope);
+}
+
 // The places and the velocities before and without contacts. False where numbers are not finite, or a quaternion is 0.
 bool Simulator::find_free(const Numbers& read) {
   for (int k = 0; k < size_of(kOrientation, scene_); k += 4) {
@@ -319,15 +349,20 @@ bool Simulator::find(const Numbers& read) {
   for (int k = 0; k < scene_.contacts(); ++k) {
     const Pair& pair = scene_.pairs[k];
     Meeting& meeting = meetings_[k];
+    if (pair.is_row()) {
+      meeting.is_far = meeting.waits = meeting.has_met = false;
+      if (!find_row(k, read)) return false;
+      continue;
+    }
     meeting.contact = contact_of<double>(pair, read);
-    if (skips_far_ && !pair.is_limit()) {
+    if (skips_far_ && !pair.is_of_joint()) {
       meeting.b = closing_of(Approach<double>{meeting.contact.gap, 0, 0, 0, 0, false}, scene_);
       meeting.is_far = meeting.b > fastest(k);
       meeting.has_tangents = meeting.waits = false;
       meeting.choice = kNotChosen;
       if (meeting.is_far) continue;
     }
-    if (!pair.is_limit()) meeting.rows[2] = row_of(pair, meeting.contact, meeting.contact.normal, read);
+    if (!pair.is_of_joint()) meeting.rows[2] = row_of(pair, meeting.contact, meeting.contact.normal, read);
     meeting.has_tangents = meeting.waits = meeting.has_met = false;
     meeting.choice = kNotChosen;
     const double speed = -velocity_of(k, meeting.rows[2], free_);
@@ -349,7 +384,7 @@ Status Simulator::solve(const Numbers& read, const Kept& kept, std::int64_t& ite
   count_ = 0;
   std::fill(impulses_.begin(), impulses_.end(), 0.0);
   after_ = free_;
-  for (Meeting& meeting : meetings_) meeting.chosen = false;
+  for (int k = 0; k < scene_.contacts(); ++k) meetings_[k].chosen = scene_.pairs[k].is_row();
   // The LCP of a pile at rest is hard to solve for only some of its contacts, which round-off would choose.
   choose(read, free_, scene_.law.formulation == Formulation::kPolyhedral ? -kSlack : 0);
   const Status status = hold(read, Kind::kStart, kept, iterations);
@@ -519,9 +554,10 @@ Status Simulator::solve_chosen(const Numbers& read, const Kept& kept, std::int64
     keep_problem();
     to = {problems_[count_].unknowns.data(), problems_[count_].states.data()};
   }
-  const Status status = solver_->solve(static_cast<int>(chosen_.size()),
-                                       {A_.data(), from_.data(), J_.data(), b_.data(), R_.data(), mu_.data()},
-                                       {v_.data(), gamma_.data(), to.unknowns, to.states});
+  const Status status = solver_->solve(
+      static_cast<int>(chosen_.size() - lower_.size()),
+      {A_.data(), from_.data(), J_.data(), b_.data(), R_.data(), mu_.data(), lower_.data(), upper_.data()},
+      {v_.data(), gamma_.data(), to.unknowns, to.states});
   iterations += solver_->iterations();
   if (status != Status::kSolved) return status;
   after_.all = v_;
@@ -564,8 +600,8 @@ void Simulator::finish_problem(Kind kind) {
     Meeting& meeting = meetings_[chosen_[j]];
     meeting.choice = has_impacts_ ? kWithImpacts : kChosen;
     roles_.push_back(meeting.role);
-    for (std::size_t i = 0; i < 3; ++i) impulses_[3 * chosen_[j] + i] += gamma_[3 * j + i];
   }
+  for_each_impulse(scene_, chosen_, [&](int i, int j) { impulses_[j] += gamma_[i]; });
   if (keeps_problems_) {
     StepProblem& problem = problems_[count_];
     problem.chosen = chosen_;
@@ -580,9 +616,27 @@ void Simulator::finish_problem(Kind kind) {
 
 void Simulator::set_rows(std::span<const int> chosen, double* J) {
   const std::ptrdiff_t n = scene_.velocities();
-  std::fill_n(J, 3 * static_cast<std::ptrdiff_t>(chosen.size()) * n, 0.0);
+  for_each_impulse(scene_, chosen, [&](int i, int) { std::fill_n(J + i * n, n, 0.0); });
   for (const int k : chosen) {
     const Pair& pair = scene_.pairs[k];
+    if (pair.is_row()) {
+      if (pair.closure != Pair::kNone) {
+        const Closure& closure = scene_.closures[pair.closure];
+        const ClosurePoints<double>& points = closed_[pair.closure];
+        Vector<double> along = {0, 0, 0};
+        along[pair.axis] = 1;
+        add_row(scene_, places_, closure.body, points[0], along, J);
+        if (closure.other != Pair::kWorld) add_row(scene_, places_, closure.other, points[1], -along, J);
+      } else if (pair.coupling == Pair::kNone) {
+        J[pair.resisted] = 1;
+      } else {
+        const Coupling& coupling = scene_.couplings[pair.coupling];
+        J[scene_.joints[coupling.joint].dof] = 1;
+        if (coupling.other != Pair::kNone) J[scene_.joints[coupling.other].dof] = -meetings_[k].slope;
+      }
+      J += n;
+      continue;
+    }
     const Row<double>* const rows = this->rows(k);
     const auto add = [&](int body, const Twist<double>& row) {
       if (body < scene_.free()) {
@@ -604,7 +658,17 @@ void Simulator::set_rows(std::span<const int> chosen, double* J) {
 
 void Simulator::pose_problem(const Numbers& read) {
   set_rows(chosen_, J_.data());
-  for (std::size_t k = 0; k < chosen_.size(); ++k) {
+  const std::size_t contacts = chosen_.size() - lower_.size();
+  for (std::size_t r = 0; r < lower_.size(); ++r) {
+    const int chosen = chosen_[contacts + r];
+    const Pair& pair = scene_.pairs[chosen];
+    b_[3 * contacts + r] = meetings_[chosen].b;
+    upper_[r] = pair.is_equation()
+                    ? kInfinity
+                    : scene_.dt * read.parameters[kFrictionLoss][pair.resisted - scene_.first_of_trees()];
+    lower_[r] = -upper_[r];
+  }
+  for (std::size_t k = 0; k < contacts; ++k) {
     const int chosen = chosen_[k];
     const Pair& pair = scene_.pairs[chosen];
     b_[3 * k] = b_[3 * k + 1] = 0;
@@ -627,7 +691,7 @@ const Row<double>* Simulator::rows(int k) {
     meeting.rows[2] = row_of(scene_.pairs[k], meeting.contact, meeting.contact.normal, places_);
     meeting.is_far = false;
   }
-  if (!meeting.has_tangents && !scene_.pairs[k].is_limit()) {
+  if (!meeting.has_tangents && !scene_.pairs[k].is_of_joint()) {
     const Matrix<double> frame = frame_of(meeting.contact.normal);
     for (std::size_t i = 0; i < 2; ++i) meeting.rows[i] = row_of(scene_.pairs[k], meeting.contact, frame[i], places_);
     meeting.has_tangents = true;
@@ -651,7 +715,7 @@ bool Simulator::choose(const Numbers& read, const Velocities<double>& nu, double
     }
   }
   for (int k = 0; k < scene_.contacts() && slack != 0; ++k) {
-    if (meetings_[k].is_far) continue;
+    if (meetings_[k].is_far || scene_.pairs[k].is_row()) continue;
     const Row<double>* const all = rows(k);
     for (int i = 0; i < 3; ++i) largest = std::max(largest, std::abs(velocity_of(k, all[i], nu)));
   }
@@ -690,7 +754,7 @@ double Simulator::fastest(int k) const {
 
 // Whether some velocity changes the gap of a pair, which no joint may do: such a contact has no impulse.
 bool Simulator::may_move(int k) {
-  if (scene_.links.empty() || scene_.pairs[k].is_limit()) return true;
+  if (scene_.links.empty() || scene_.pairs[k].is_of_joint()) return true;
   const std::ptrdiff_t n = scene_.velocities();
   set_rows({&k, 1}, one_J_.data());
   const double* const normal = one_J_.data() + 2 * n;

@@ -85,6 +85,7 @@ class Simulator {
     bool chosen;          // in the problem that is being solved
     Role role;
     Choice choice;
+    double slope;  // of a coupling
   };
   struct Numbers;  // reads those of a step
   // What the solver writes for the derivative.
@@ -96,6 +97,7 @@ class Simulator {
   void set_bodies(Velocities<double>& nu);
   bool find_trees(const Numbers& read);
   bool find_free(const Numbers& read);
+  bool find_row(int k, const Numbers& read);
   bool find(const Numbers& read);
   Status solve(const Numbers& read, const Kept& kept, std::int64_t& iterations);
   Status hold(const Numbers& read, Kind kind, const Kept& kept, std::int64_t& iterations);
@@ -149,6 +151,8 @@ class Simulator {
   std::vector<double> unlimited_;     // the free velocities of the trees where actuators have no limits, if some have
   std::vector<double> A_, from_, v_;  // [n, n] and [n] with n velocities
   std::vector<double> J_, one_J_, b_, R_, mu_, gamma_;  // of the chosen, and of one pair
+  std::vector<double> lower_, upper_;                   // of the rows
+  std::vector<ClosurePoints<double>> closed_;           // of the closures
   std::vector<double> impulses_;                        // [3 c], of all pairs
 };
 

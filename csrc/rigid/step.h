@@ -223,6 +223,38 @@ T velocity_of(const Pair& pair, const Row<T>& row, const Velocities<T>& nu, cons
   return pair.has_other() ? velocity + dot(row.other, nu.of_bodies[pair.other_body]) : velocity;
 }
 
+/// How far the coordinate of a coupling is off its polynomial, m or rad, and the derivative of the polynomial.
+template <class T>
+struct CouplingGap {
+  T gap, slope;
+};
+
+template <class T, class Reader>
+CouplingGap<T> gap_of(const Coupling& coupling, int number, Reader& read) {
+  const T own = read.coordinate(coupling.joint);
+  if (coupling.other == Pair::kNone) return {own - read.coupling(number, 0), 0};
+  const T x = read.coordinate(coupling.other);
+  T value = read.coupling(number, 4), slope = 0;
+  for (int i = 3; i >= 0; --i) {
+    slope = slope * x + value;
+    value = value * x + read.coupling(number, i);
+  }
+  return {own - value, slope};
+}
+
+/// Both points of a closure.
+template <class T>
+using ClosurePoints = std::array<Vector<T>, 2>;
+
+template <class T, class Reader>
+ClosurePoints<T> points_of(const Closure& closure, int number, Reader& read) {
+  const auto point = [&](int body, int end) -> Vector<T> {
+    const Vector<T> own = read.closure(number, end);
+    return body == Pair::kWorld ? own : read.position(body) + read.rotation(body) * own;
+  };
+  return {point(closure.body, 0), point(closure.other, 1)};
+}
+
 /// The lesser; where both are equal, it has the mean of their derivatives.
 inline double lesser(double a, double b) { return b < a ? b : a; }
 inline Variable lesser(const Variable& a, const Variable& b) {

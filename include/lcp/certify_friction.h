@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "lcp/export.h"
+#include "lcp/solve_friction.h"
 
 namespace lcp {
 
@@ -21,11 +22,12 @@ struct FrictionCertificate {
   /// is relative to the largest |J v_free + b|:
   ///   - apart: u_n;
   ///   - stick: the smaller of d gamma_n and the distance of d gamma to the surface of the cone;
-  ///   - slide: the smaller of d gamma_n and, where mu > 0, |u_t|.
+  ///   - slide: the smaller of d gamma_n and, where mu > 0, |u_t|;
+  ///   - a row: |s| at a bound, else the distance of d h to the nearest bound, in the units of FrictionOptions::rows.
   /// It can be negative where v and gamma are no solution. Infinity without contacts.
   at::Tensor margin;
 
-  /// int64, the rank of the linearised law in the impulses: 3 c where gamma is determined.
+  /// int64, the rank of the linearised law in the impulses: 3 c, with rows 3 c + k, where gamma is determined.
   at::Tensor rank;
 
   /// bool, whether v is determined: false where the impulses of contacts may change so that bodies move and all
@@ -33,11 +35,12 @@ struct FrictionCertificate {
   at::Tensor unique;
 };
 
-/// Certifies v: [..., n], m/s, and gamma: [..., 3 c], N s, as a solution, whichever method found it. The other
-/// arguments define the problem as in lcp::solve_friction, with the sizes of FrictionOptions. The result is not
-/// differentiable. Throws c10::Error for shapes, dtypes or devices that do not fit.
+/// Certifies v: [..., n], m/s, and gamma: [..., 3 c], N s, with rows [..., 3 c + k], as a solution, whichever method
+/// found it. The other arguments define the problem as in lcp::solve_friction, with the sizes and rows of
+/// FrictionOptions. The result is not differentiable. Throws c10::Error for shapes, dtypes or devices that do not fit.
 LCP_API FrictionCertificate certify_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
                                              const at::Tensor& b, const at::Tensor& mu, const at::Tensor& v,
-                                             const at::Tensor& gamma, const std::optional<at::Tensor>& sizes = {});
+                                             const at::Tensor& gamma, const std::optional<at::Tensor>& sizes = {},
+                                             const std::optional<FrictionRows>& rows = {});
 
 }  // namespace lcp

@@ -7,6 +7,14 @@
 // u_t). For b = (0, 0, gap / dt) a contact may close its gap within the step; for b = (0, 0, e u_n) with the normal
 // velocity u_n before an impact it bounces with the restitution e.
 //
+// Beside the contacts there may be k rows, constraints in one dimension with impulses h and velocities s:
+//
+//   A (v - v_free) = J' gamma + H' h,   s = H v + c,   lower <= h <= upper,
+//   s >= 0 where h = lower,   s <= 0 where h = upper,   s = 0 between
+//
+// With the interval [0, inf] a row is a stop, such as the limit of a joint; with [-r, r] dry friction, or a motor that
+// holds a velocity as long as its force suffices; with [-inf, inf] an equation, such as a joint that closes a loop.
+//
 //   [DSF] De Saxce, Feng: The bipotential method, Mathematical and Computer Modelling 28, 1998.
 #pragma once
 
@@ -19,6 +27,14 @@
 #include "lcp/status.h"
 
 namespace lcp {
+
+/// k rows, whose tensors have A's dtype and device. Their batch dimensions broadcast with those of the contacts.
+struct FrictionRows {
+  at::Tensor H;            ///< [..., k, n]
+  at::Tensor offset = {};  ///< [..., k], c, in the unit of H v; undefined: 0
+  at::Tensor lower;        ///< [..., k], the least impulses; -infinity for none
+  at::Tensor upper;        ///< [..., k], the largest impulses, >= lower; infinity for none
+};
 
 struct FrictionOptions {
   /// [...], int64, on A's device: the number of contacts of each element; they are the first ones of the c. Each
@@ -50,14 +66,24 @@ struct FrictionOptions {
   /// no method solves takes some 10,000.
   std::optional<std::int64_t> max_iterations = {};
 
-  /// [..., 3 c], N s, of A's dtype and device: impulses to start from, for example gamma of the last time step. Where
-  /// there are several solutions, another may be found. Absent, or where it is not finite: 0.
+  /// Constraints beside the contacts, which may also be none (c = 0). With rows, gamma is [..., 3 c + k]: the impulses
+  /// h follow those of the contacts. An element is solved where also d h and s of each row obey its law after changes
+  /// of at most e sqrt(d / D), where d is the diagonal entry of H A^-1 H' and D the largest d_k of the contacts, or 1
+  /// without contacts. The velocities of e are those of contacts, and s sqrt(D / d) of rows, so that the unit of a row
+  /// does not matter; where an interval does not contain 0, its least impulse acts on v_free. v and gamma are
+  /// differentiable in the rows, too. An interval whose impulse just reaches a bound counts as without slip, a row with
+  /// one bound and no impulse as at this bound. Without sizes and kappa.
+  std::optional<FrictionRows> rows = {};
+
+  /// [..., 3 c], N s, of A's dtype and device, with rows [..., 3 c + k]: impulses to start from, for example gamma of
+  /// the last time step. Where there are several solutions, another may be found. Absent, or where it is not finite: 0.
   std::optional<at::Tensor> guess = {};
 };
 
 struct FrictionResult {
-  at::Tensor v;      ///< [..., n], m/s; NaN where not solved
-  at::Tensor gamma;  ///< [..., 3 c], N s, impulses (t1, t2, n) of each contact; NaN where not solved
+  at::Tensor v;  ///< [..., n], m/s; NaN where not solved
+  at::Tensor
+      gamma;  ///< [..., 3 c], N s, impulses (t1, t2, n) of each contact, then h of the rows; NaN where not solved
   /// [...], int8: kSolved; kNotFound; kInfeasible where it is proved that every v up to some 1e5 times the given
   /// velocities makes a contact penetrate; kPivotLimit where max_iterations ran out; or kBadInput.
   at::Tensor status;

@@ -123,6 +123,14 @@ def of_each_contact(mu: TensorLike, A: TensorLike, J: TensorLike) -> Tensor:
     return x if x.dim() > 0 else with_contacts([x], rows.shape[-2] // 3)[0]
 
 
+def of_each_row(bound: TensorLike | None, A: TensorLike, H: TensorLike) -> Tensor:
+    """bound, [..., k], for k rows of H, [..., k, n]."""
+    if bound is None:
+        raise ValueError("lower and upper must be given with H")
+    _, rows, x = as_tensors(A=A, H=H, bound=bound)
+    return x if x.dim() > 0 else x.expand(rows.shape[-2])
+
+
 @functools.cache
 def _tensors_of(name: str) -> tuple[tuple[str | None, ...], tuple[str, ...]]:
     """The names of an operator's positional arguments, None for those that are no tensors, and of its tensors by keyword."""

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, call, of_each_contact, operator
+from torchlcp._arguments import TensorLike, call, of_each_contact, of_each_row, operator
 
 __all__ = [
     "FrictionCertificate",
@@ -39,8 +39,8 @@ class FrictionCertificate(NamedTuple):
     residual: the larger of the violation of the law that solve_friction bounds and of the relative error of
         A (v - v_free) = J' gamma, each component in the unit sqrt(A_ii).
     margin: the least distance of a contact to a change between stick, slide and being apart, where the gradient jumps,
-        relative to the largest |J v_free + b|; infinity without contacts.
-    rank: int64, 3 c where gamma is determined.
+        relative to the largest |J v_free + b|; infinity without contacts. A row has its distance to a change, too.
+    rank: int64, 3 c + k where gamma is determined.
     unique: bool, whether v is determined; where it is not, the gradient is one of many.
     """
 
@@ -76,6 +76,10 @@ def solve_friction(
     kappa: float = 0.0,
     tolerance: float | None = None,
     max_iterations: int | None = None,
+    H: TensorLike | None = None,
+    offset: TensorLike | None = None,
+    lower: TensorLike | None = None,
+    upper: TensorLike | None = None,
 ) -> FrictionSolution:
     """Rigid contact with the exact cone of Coulomb's law: A (v - v_free) = J' gamma, u = J v + b.
 
@@ -83,6 +87,11 @@ def solve_friction(
     mu gamma_n against u_t). v and gamma are differentiable in all five tensors, any number of times; include/lcp has the
     rule where two of these meet, and for redundant contacts. The gradient of an element that is not solved is 0 where its
     incoming gradient is 0, else NaN.
+
+    Beside the contacts there may be k rows, constraints in one dimension with impulses h: A (v - v_free) = J' gamma + H' h.
+    The velocity s = H v + offset of a row is >= 0 where h = lower, <= 0 where h = upper, and 0 between. With the interval
+    [0, inf] a row is a stop, such as the limit of a joint; with [-r, r] dry friction or a motor that saturates; with
+    [-inf, inf] an equation, such as a joint that closes a loop. gamma is then [..., 3 c + k], with h behind the contacts.
 
         De Saxce, Feng: The bipotential method, Mathematical and Computer Modelling 28, 1998.
 
@@ -103,6 +112,9 @@ def solve_friction(
         tolerance: bound on the distance to impulses and velocities that obey the law, a velocity relative to the largest
             |J v_free + b|, whatever mu is; it bounds the penetration. None: 1e-10 in float64, 1e-7 in float32.
         max_iterations: Newton steps that one element may take. None: no limit.
+        H: [..., k, n], the rows; without sizes and kappa. None: there are none.
+        offset: [..., k], in the unit of H v. None: 0.
+        lower, upper: [..., k], lower <= upper, the bounds of the impulses; -inf and inf for none. Also a number for all rows.
 
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.
@@ -120,8 +132,17 @@ def solve_friction(
             kappa=kappa,
             tolerance=tolerance,
             max_iterations=max_iterations,
+            **_rows(A, H, offset, lower, upper),
         )
     )
+
+
+def _rows(
+    A: TensorLike, H: TensorLike | None, offset: TensorLike | None, lower: TensorLike | None, upper: TensorLike | None
+) -> dict[str, TensorLike | None]:
+    if H is None:
+        return {}
+    return {"H": H, "offset": offset, "lower": of_each_row(lower, A, H), "upper": of_each_row(upper, A, H)}
 
 
 def certify_friction(
@@ -134,21 +155,26 @@ def certify_friction(
     gamma: TensorLike,
     *,
     sizes: TensorLike | None = None,
+    H: TensorLike | None = None,
+    offset: TensorLike | None = None,
+    lower: TensorLike | None = None,
+    upper: TensorLike | None = None,
 ) -> FrictionCertificate:
-    """Certifies v, [..., n], and gamma, [..., 3 c], as a solution of solve_friction's problem, whoever found it.
+    """Certifies v, [..., n], and gamma, [..., 3 c + k], as a solution of solve_friction's problem, whoever found it.
 
     The result has no gradient. Where the input is bad, residual and margin are NaN, rank is 0 and unique False.
 
     Args:
-        A, v_free, J, b, mu, sizes: as for solve_friction.
+        A, v_free, J, b, mu, sizes, H, offset, lower, upper: as for solve_friction.
         v: [..., n], m/s.
-        gamma: [..., 3 c], N s.
+        gamma: [..., 3 c], N s, with rows H [..., 3 c + k].
 
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
+    rows = _rows(A, H, offset, lower, upper)
     return FrictionCertificate(
-        *call("certify_friction", A, v_free, J, b, of_each_contact(mu, A, J), v, gamma, sizes=sizes)
+        *call("certify_friction", A, v_free, J, b, of_each_contact(mu, A, J), v, gamma, sizes=sizes, **rows)
     )
 
 

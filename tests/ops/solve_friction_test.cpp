@@ -116,6 +116,30 @@ TEST_F(SolveFrictionTest, ASmoothedDerivativeSeesAContactThatIsNotMade) {
   EXPECT_NEAR(slope[2].item<double>(), (1 + q / std::sqrt(q * q + 4 * kappa)) / 2, 1e-9);
 }
 
+// A body that slides along t1, which dry friction of a row holds, or slows as far as it may.
+TEST_F(SolveFrictionTest, TakesRowsBesideContacts) {
+  const Inputs x = one_contact(1, 0, -1, 0.3);
+  const auto with = [](double upper) {
+    return FrictionRows{numbers({1, 0, 0}).view({1, 3}), {}, numbers({-upper}), numbers({upper})};
+  };
+  FrictionOptions options;
+  options.rows = with(2);
+  const FrictionResult held = solve_these(x, options);
+  EXPECT_EQ(held.status.item<int>(), 0);
+  EXPECT_LT(largest(held.v), 1e-15);
+  EXPECT_LT(largest(held.gamma[0] + held.gamma[3] - numbers({-1})), 1e-15);  // both hold it
+  options.rows = with(0.5);
+  const FrictionResult slows = solve_these(x, options);
+  EXPECT_LT(largest(slows.v - numbers({0.2, 0, 0})), 1e-15);
+  EXPECT_LT(largest(slows.gamma - numbers({-0.3, 0, 1, -0.5})), 1e-15);
+  const FrictionCertificate found =
+      certify_friction(x[0], x[1], x[2], x[3], x[4], slows.v, slows.gamma, {}, options.rows);
+  EXPECT_LT(found.residual.item<double>(), 1e-15);
+  EXPECT_EQ(found.rank.item<int>(), 4);
+  options.rows->lower = Tensor();
+  EXPECT_THROW(solve_these(x, options), c10::Error);
+}
+
 TEST_F(SolveFrictionTest, APyramidIsExactAlongItsDirectionsAndDifferentiable) {
   constexpr double kTurn = 0.4, kPi = 3.14159265358979323846;
   const auto pyramid = [](const Inputs& x, const FrictionDirections& directions) {

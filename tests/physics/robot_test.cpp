@@ -71,6 +71,28 @@ TEST(RobotTest, LinearizeAndTheGradientAreTheDerivative) {
   EXPECT_NEAR(robot.damping.grad().item<double>(), -kDt * 0.1 / mass - kDt * force / (mass * mass), 1e-14);
 }
 
+TEST(RobotTest, DryFrictionHoldsOrSlows) {
+  Robot robot = pendulum();
+  const double pull = 4.905 * std::sin(0.4);
+  const RobotState at = {numbers({0.4}), numbers({0})};
+  const auto end = [&](double loss) {
+    robot.friction_loss = numbers({loss});
+    return simulate(at, {}, 1, robot);
+  };
+  const RobotSolution held = end(pull + 1);
+  EXPECT_NEAR(held.next.qvel[0].item<double>(), 0, 1e-18);
+  EXPECT_NEAR(held.joint_friction[0].item<double>(), kDt * pull, 1e-15);
+  EXPECT_NEAR(end(pull - 1).next.qvel[0].item<double>(), -3 * kDt, 1e-15);
+  EXPECT_EQ(end(-1).status[0].item<int>(), 4);
+  robot.friction_loss = numbers({pull - 1}).requires_grad_();
+  simulate(at, {}, 1, robot).next.qvel.sum().backward();
+  EXPECT_NEAR(robot.friction_loss.grad().item<double>(), 3 * kDt, 1e-15);
+  robot.friction_loss = at::Tensor();
+  EXPECT_EQ(simulate(at, {}, 1, robot).joint_friction.sum().item<double>(), 0);
+  robot.friction_loss = numbers({1, 1});
+  EXPECT_THROW(simulate(at, {}, 1, robot), c10::Error);
+}
+
 TEST(RobotTest, PlacesAndTheDefaultState) {
   const Robot robot = pendulum();
   const RobotState state = default_state(robot);

@@ -12,7 +12,8 @@ import torch
 
 from torchlcp import Feedback, Status
 from torchlcp.physics import (
-    Robot, RobotActuator, RobotContact, RobotJoint, RobotState, load_mjcf, load_robot, load_urdf, turned,
+    Robot, RobotActuator, RobotClosure, RobotContact, RobotCoupling, RobotJoint, RobotState, load_mjcf, load_robot, load_urdf,
+    turned,
 )
 
 FILE = Path(__file__).parent / "robots" / "two_trees.xml"
@@ -180,12 +181,13 @@ def robot_of(x, robot):
 
 
 TENSORS = ["mass", "inertia", "center_of_mass", "position", "orientation", "axis", "anchor", "spring", "damping", "armature",
-           "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity"]
+           "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity", "friction_loss",
+           "coupling", "closure"]
 
 
-def touching():
+def touching(**changes):
     """Two links whose last one touches the ground, slides, and reaches a limit."""
-    return Robot(
+    fields = dict(
         parents=[-1, 0], joints=[RobotJoint(0, "slide"), RobotJoint(0, "hinge", True), RobotJoint(1, "ball")], dt=0.01,
         mass=[1.0, 0.5], inertia=torch.stack([torch.diag(numbers(0.02, 0.03, 0.01)), torch.diag(numbers(0.01, 0.02, 0.03))]),
         center_of_mass=[[0.1, 0.02, 0], [0.05, 0, -0.1]], position=[[0, 0, 0.3], [0.2, 0.01, 0]],
@@ -196,11 +198,230 @@ def touching():
         actuator_force=[[1.0, 0, 0, 0], [4.0, 0.1, -4.0, -0.2]], balls=[0, 2], centers=[[0, 0, -0.25], [0.15, 0.05, -0.2]],
         radii=[0.05, 0.04], contacts=[RobotContact(0, 0), RobotContact(1, 0)], normals=[[0.0, 0, 1]], offsets=[0.04],
         mu=[0.4, 0.3])
+    return Robot(**{**fields, **changes})
 
 
-def test_all_derivatives_are_those_of_differences():
+LOSSES = [0.3, 0.2, 0.05, 3.0, 0.01]  # the third rotation of the ball joint sticks
+
+
+def test_dry_friction_holds_a_pendulum_and_slows_it():
+    pull = 0.5 * G * math.sin(0.3)
+    at = RobotState(numbers(0.3), numbers(0.0))
+    held = pendulum(friction_loss=[pull + 0.1]).simulate(at, rows=2000)
+    assert (held.status == Status.SOLVED).all()
+    assert (held.qpos_next - 0.3).abs().max() < 1e-15 and held.qvel_next.abs().max() < 1e-15
+    torch.testing.assert_close(held.joint_friction, torch.full((2000, 1), 0.001 * pull).double())
+    falls = pendulum(friction_loss=[pull - 0.1])
+    for v in (0.0, -0.5, 0.5):
+        step = falls.step(RobotState(numbers(0.3), numbers(v)))
+        friction = pull - 0.1 if v <= 0 else 0.1 - pull
+        assert step.qvel_next.item() == pytest.approx(v + 0.001 * 3 * (friction - pull), abs=1e-14)
+        assert step.joint_friction.item() == pytest.approx(0.001 * friction)
+    # It comes to rest, off the lowest point.
+    swing = pendulum(friction_loss=[0.5]).simulate(RobotState(numbers(1.0), numbers(0.0)), rows=6000)
+    q = swing.qpos_next[:, 0]
+    assert (q[-1000:] == q[-1]).all() and swing.qvel_next[-1].abs().item() < 1e-15
+    assert 1e-3 < abs(q[-1].item()) < math.asin(0.5 / (0.5 * G))
+
+
+def test_dry_friction_acts_as_a_motor_that_obeys_its_law():
+    """Beside contacts and a limit, which see it as any other force."""
+    motors = dict(actuators=[RobotActuator(0), RobotActuator(1)], gear=[1.0, 1.0], actuator_force=[[1.0, 0, 0, 0]] * 2)
+    smooth = touching(**motors)
+    v = numbers(-0.2, 0.9, 0.3, 0.1, -0.4)
+    sticks = 0
+    for k, formulation in enumerate(("exact_cone", "polyhedral") * 20):
+        losses = numbers(0.3, 0.2) if k % 4 < 2 else numbers(30, 10)
+        robot = touching(friction_loss=torch.cat([losses, torch.zeros(3).double()]), **motors)
+        control = 3 * normal(2, seed=k)
+        q = numbers((-0.02, 0.0, 0.01)[k % 3], 0.1, 1, 0.05, 0.1, 0.02)
+        state = RobotState(q, v * (1 if k % 5 else 0.01))
+        step = robot.step(state, control, formulation=formulation, **SENSITIVE)
+        assert step.status == Status.SOLVED
+        h, speed = step.joint_friction[:2], step.qvel_next[:2]
+        most = 0.01 * losses
+        assert (h.abs() <= most).all()
+        assert torch.equal(step.joint_friction[2:], torch.zeros(3).double())
+        slips = speed.abs() > 1e-12
+        torch.testing.assert_close(h[slips], -(most * speed.sign())[slips])
+        sticks += (~slips).sum().item()
+        same = smooth.step(state, control + h / 0.01, formulation=formulation, **SENSITIVE)
+        torch.testing.assert_close(same.qvel_next, step.qvel_next, rtol=0, atol=1e-11)
+        torch.testing.assert_close(same.gamma, step.gamma, rtol=0, atol=1e-11)
+    assert 5 < sticks < 75
+
+
+def test_no_dry_friction_costs_nothing_and_has_a_derivative():
+    assert "resisted" not in pendulum(friction_loss=[0.0])._structure
+    assert "resisted=0" in pendulum(friction_loss=[[0.0], [1.0]])._structure
+    loss = numbers(0.0).requires_grad_()
+    step = pendulum(friction_loss=loss).step(RobotState(numbers(0.3), numbers(-0.5)))
+    (gradient,) = torch.autograd.grad(step.qvel_next.sum(), loss)
+    assert gradient.item() == pytest.approx(0.001 * 3)
+    at = RobotState(numbers(0.3).expand(2, 1), numbers(-0.5).expand(2, 1))
+    of = lambda loss: pendulum(friction_loss=loss).step(RobotState(numbers(0.3), numbers(-0.5))).qvel_next
+    losses = numbers(0.4, 0.0).unsqueeze(-1)
+    torch.testing.assert_close(torch.func.vmap(of)(losses), pendulum(friction_loss=losses).step(at).qvel_next)
+    assert pendulum(friction_loss=[-1.0]).step(RobotState(numbers(0.3), numbers(0.0))).status == Status.BAD_INPUT
+
+
+def test_what_rows_do_not_know_is_an_error():
+    at = RobotState(numbers(0.3), numbers(0.0))
+    with pytest.raises(RuntimeError, match=r"friction_loss must be \[..., 1\]; got \[2\]"):
+        pendulum(friction_loss=[1.0, 2.0])
+    locked = pendulum(couplings=[RobotCoupling(0)], coupling=[[0.3, 0, 0, 0, 0]])
+    with pytest.raises(RuntimeError, match="must be exact_cone for robots with couplings or closures; got polyhedral"):
+        locked.step(at, formulation="polyhedral")
+    with pytest.raises(RuntimeError, match="couplings must be of two joints; got twice joint 0"):
+        locked.replace(couplings=[RobotCoupling(0, 0)]).step(at)
+    with pytest.raises(RuntimeError, match="kappa must be 0 for robots with friction_loss"):
+        pendulum(friction_loss=[1.0]).step(at, kappa=1e-6)
+    with pytest.raises(RuntimeError, match="bounce_threshold must be absent for robots with friction_loss"):
+        pendulum(friction_loss=[1.0]).step(at, bounce_threshold=0.1)
+
+
+COUPLED = dict(joints=[RobotJoint(0, "slide"), RobotJoint(0, "hinge"), RobotJoint(1, "ball")],
+               couplings=[RobotCoupling(1, 0)], coupling=[[0.11, 1.4, -2.0, 0.5, 0.3]])
+
+
+def test_couplings_are_equations_with_an_impulse():
+    motors = dict(actuators=[RobotActuator(0), RobotActuator(1)], gear=[1.0, 1.0], actuator_force=[[1.0, 0, 0, 0]] * 2)
+    robot, free = touching(**COUPLED, **motors), touching(joints=COUPLED["joints"], **motors)
+    q, v, c = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4), COUPLED["coupling"][0]
+    touches = 0
+    for k in range(10):
+        control = 3 * normal(2, seed=k)
+        q[0] = 0.003 * k - 0.02
+        step = robot.step((q, v), control, **SENSITIVE)
+        assert step.status == Status.SOLVED and step.coupling.shape == (1,)
+        x = q[0].item()
+        gap = q[1] - sum(c[i] * x**i for i in range(5))
+        slope = sum(i * c[i] * x ** (i - 1) for i in range(1, 5))
+        assert (step.qvel_next[1] - slope * step.qvel_next[0] + gap / robot.dt).abs() < 1e-10
+        pull = step.coupling[0] / robot.dt * numbers(-slope, 1.0)
+        same = free.step((q, v), control + pull, **SENSITIVE)
+        torch.testing.assert_close(same.qvel_next, step.qvel_next, rtol=0, atol=1e-9)
+        touches += (step.gamma != 0).any().item()
+    assert 0 < touches
+    locked = pendulum(couplings=[RobotCoupling(0)], coupling=[[0.3, 0, 0, 0, 0]])
+    rollout = locked.simulate((numbers(0.5), numbers(2.0)), rows=100)
+    assert (rollout.qpos_next - 0.3).abs().max() < 1e-12
+    assert rollout.coupling[-1].item() == pytest.approx(locked.dt * 0.5 * G * math.sin(0.3))
+
+
+def test_couplings_of_a_file_are_those_of_mujoco(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    path = tmp_path / "gripper.xml"
+    path.write_text(
+        '<mujoco><worldbody><body><joint name="a" type="slide" axis="1 0 0" ref=".1"/><geom size=".1"/></body><body pos="1 0 0">'
+        '<joint name="b" axis="0 1 0" ref="-.2"/><geom size=".1"/></body><body pos="2 0 0"><joint name="c"/><geom size=".1"/>'
+        '</body></worldbody><equality><joint joint1="a" joint2="b" polycoef=".01 -2 .3 .4 .5"/>'
+        '<joint joint1="c" polycoef=".2 0 0 0 0"/><joint joint1="c" joint2="a" active="false"/></equality></mujoco>')
+    robot, model = load_mjcf(path), mujoco.MjModel.from_xml_path(str(path))
+    assert robot.couplings == [(0, 1), (2, -1)]
+    data = mujoco.MjData(model)
+    data.qpos[:] = [0.3, 0.4, 0.5]
+    mujoco.mj_forward(model, data)
+    gaps = [data.qpos[j] - sum(c * (data.qpos[o] if o >= 0 else 0) ** i for i, c in enumerate(poly.tolist()))
+            for (j, o), poly in zip(robot.couplings, robot.coupling, strict=True)]
+    assert gaps == pytest.approx(data.efc_pos[:2].tolist(), abs=1e-14)
+    path.write_text(path.read_text().replace('<joint joint1="c" polycoef=".2 0 0 0 0"/>', '<weld body1="2"/>')
+                    .replace("<worldbody><body>", '<worldbody><body name="1">').replace('<body pos="1', '<body name="2" pos="1'))
+    with pytest.raises(ValueError, match="equality of weld"):
+        load_mjcf(path)
+
+
+FOUR_BAR = """<mujoco><worldbody><body name="crank" euler="0 20 0"><joint axis="0 1 0"/>
+<geom type="capsule" size=".02" fromto="0 0 0 0 0 .3"/><body name="rod" pos="0 0 .3" euler="0 70 0">
+<joint axis="0 1 0" frictionloss=".02"/><geom type="capsule" size=".02" fromto="0 0 0 0 0 .5"/>
+</body></body><body name="rocker" pos=".5 0 0" euler="0 10 0"><joint axis="0 1 0" damping=".1"/>
+<geom type="capsule" size=".02" fromto="0 0 0 0 0 .4"/></body></worldbody>
+<equality><connect body1="rod" body2="rocker" anchor="0 0 .5"/></equality></mujoco>"""
+
+
+def four_bar(tmp_path):
+    """A crank, a rod, and a rocker, of which a point is one with the end of the rod."""
+    path = tmp_path / "four_bar.xml"
+    path.write_text(FOUR_BAR)
+    return load_mjcf(path).replace(contacts=[], mu=torch.zeros(0).double()), path
+
+
+def test_a_closed_loop_stays_closed(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    robot, path = four_bar(tmp_path)
+    assert robot.closures == [RobotClosure(1, 2)]
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+
+    def gap(q):
+        places = robot.places(q)
+        rod, rocker = (places.position[..., k, :] + places.rotation[..., k, :, :] @ robot.closure[0, k - 1] for k in (1, 2))
+        return rod - rocker
+
+    data.qpos[:] = [0.1, 0.2, -0.1]
+    mujoco.mj_forward(model, data)
+    found = torch.tensor(data.efc_pos[:3])
+    torch.testing.assert_close(gap(torch.tensor(data.qpos)), found, rtol=0, atol=1e-12)
+    rollout = robot.simulate((torch.zeros(3).double(), numbers(1.0, 0, 0)), rows=1000)
+    assert (rollout.status == Status.SOLVED).all()
+    assert gap(rollout.qpos_next).norm(dim=-1).max() < 1e-4
+    assert (rollout.qpos_next[:, 0] - rollout.qpos_next[0, 0]).abs().max() > 0.3
+    assert (rollout.closure[:, 0, [0, 2]].norm(dim=-1) > 0).all()
+    # The impulse of the closure is a force on both bodies.
+    q, v = rollout.qpos_next[300], rollout.qvel_next[300]
+    step = robot.step((q, v))
+    places, h = robot.places(q), step.closure[0] / robot.dt
+    forces = torch.zeros(3, 6).double()
+    for body, sign, point in ((1, 1, robot.closure[0, 0]), (2, -1, robot.closure[0, 1])):
+        turn = places.rotation[body]
+        arm = turn @ (point - robot.center_of_mass[body])
+        forces[body] = sign * torch.cat([h, turn.mT @ torch.linalg.cross(arm, h)])
+    open_loop = robot.replace(closures=[], closure=())
+    torch.testing.assert_close(open_loop.step((q, v), forces=forces).qvel_next, step.qvel_next, rtol=0, atol=1e-9)
+
+
+def test_the_derivatives_of_a_closed_loop_are_those_of_differences(tmp_path):
+    pytest.importorskip("mujoco")
+    robot, _ = four_bar(tmp_path)
+    x = {name: getattr(robot, name) for name in TENSORS}
+    weights = normal(9, seed=1)
+
+    def of(all):
+        rollout = robot_of(dict(zip(x, all[2:], strict=True)), robot).simulate((all[0], all[1]), rows=3, **SENSITIVE)
+        end = torch.cat([rollout.qpos_next[-1], rollout.qvel_next[-1], rollout.closure[-1, 0]])
+        return (end * weights).sum()
+
+    inputs = [numbers(0.01, -0.02, 0.03), numbers(1.0, -2.0, 0.5), *x.values()]
+    leaves = [each.clone().requires_grad_() for each in inputs]
+    gradients = torch.autograd.grad(of(leaves), leaves)
+    assert (gradients[-1][..., [0, 2]] != 0).all()
+    along = [normal(*each.shape, seed=10 + k) for k, each in enumerate(inputs)]
+    for k, (name, d) in enumerate(zip(["q", "v", *x], along, strict=True)):
+        if name in ("axis", "inertia", "orientation", "range"):
+            d[:] = 0
+        if name in ("position", "anchor", "closure"):
+            d[..., 1] = 0  # nothing moves out of the plane
+        if name in ("spring", "damping", "armature", "friction_loss"):
+            d[:] = d * (inputs[k] > 0)
+        h = 1e-7
+        ends = [of([*inputs[:k], inputs[k] + sign * h * d, *inputs[k + 1:]]).item() for sign in (1, -1)]
+        assert (gradients[k] * d).sum().item() == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-5, abs=1e-5), name
+    _, tangent = torch.func.jvp(lambda *all: of(all), tuple(inputs), tuple(along))
+    assert tangent.item() == pytest.approx(sum((g * d).sum() for g, d in zip(gradients, along)).item(), rel=1e-8)
+    at = robot.linearize((inputs[0], inputs[1]), **SENSITIVE)
+    for k, column in enumerate(at.A.unbind(-1)):
+        e = torch.zeros(6).double()
+        e[k] = 1e-7
+        ends = [robot.step((inputs[0] + s * e[:3], inputs[1] + s * e[3:]), **SENSITIVE) for s in (1, -1)]
+        difference = (torch.cat(ends[0].next, -1) - torch.cat(ends[1].next, -1)) / 2e-7
+        torch.testing.assert_close(column, difference, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("changes, options", [
+    ({}, {}), ({"friction_loss": LOSSES}, {}), ({"friction_loss": LOSSES}, {"formulation": "polyhedral"}), (COUPLED, {})])
+def test_all_derivatives_are_those_of_differences(changes, options):
     """In reverse and in forward mode, in all tensors, with a contact that slides and a limit that holds."""
-    robot = touching()
+    robot = touching(**changes)
     x = {name: getattr(robot, name) for name in TENSORS}
     q, v = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4)
     q[2:] /= q[2:].norm()
@@ -208,11 +429,16 @@ def test_all_derivatives_are_those_of_differences():
     weights = normal(11, seed=2)
 
     def loss(state, control, tensors):
-        rollout = robot_of(tensors, robot).simulate(state, control, **SENSITIVE)
+        rollout = robot_of(tensors, robot).simulate(state, control, **options, **SENSITIVE)
         assert (rollout.status == Status.SOLVED).all()
+        if "friction_loss" in changes:
+            slips = rollout.qvel_next.abs() > 1e-10
+            assert slips.any() and not slips.all() and (rollout.joint_friction[slips] != 0).all()
         gamma = rollout.gamma.unflatten(-1, (-1, 3))
-        assert (gamma[:, :2, 2] > 0).any() and (gamma[:, 2:, 2] > 0).any() and (gamma[:, :2, :2] != 0).any()
-        return (torch.cat([rollout.qpos_next, rollout.qvel_next], -1)[-1] * weights).sum()
+        assert (gamma[:, :2, 2] > 0).any() and (gamma[:, :2, :2] != 0).any()
+        assert (rollout.coupling != 0).all() if "couplings" in changes else (gamma[:, 2:, 2] > 0).any()
+        impulses = rollout.joint_friction.sum() + rollout.coupling.sum()
+        return (torch.cat([rollout.qpos_next, rollout.qvel_next], -1)[-1] * weights).sum() + impulses
 
     inputs = [q, v, u, *x.values()]
     of = lambda all: loss((all[0], all[1]), all[2], dict(zip(x, all[3:], strict=True)))
@@ -221,12 +447,14 @@ def test_all_derivatives_are_those_of_differences():
     along = [normal(*each.shape, seed=10 + k) for k, each in enumerate(inputs)]
     along[4] = 1e-2 * (along[4] + along[4].mT)  # the inertia
     for k, (name, d) in enumerate(zip(["q", "v", "u", *x], along, strict=True)):
-        h = 1e-6 / (1 + d.abs().max())
+        h = 1e-6 / (1 + (d.abs().max() if d.numel() > 0 else 0))
         if name == "axis":
             d[0, :] = d[2, :] = 0
+        if name == "friction_loss" and name not in changes:
+            d[:] = 0
         ends = [of([*inputs[:k], inputs[k] + sign * h * d, *inputs[k + 1:]]).item() for sign in (1, -1)]
         difference = (ends[0] - ends[1]) / (2 * h)
-        assert (gradients[k] * d).sum().item() == pytest.approx(difference.item(), rel=2e-6, abs=2e-6), name
+        assert (gradients[k] * d).sum().item() == pytest.approx(float(difference), rel=2e-6, abs=2e-6), name
     _, tangent = torch.func.jvp(lambda *all: of(all), tuple(inputs), tuple(along))
     assert tangent.item() == pytest.approx(sum((g * d).sum() for g, d in zip(gradients, along)).item(), rel=1e-9)
 
@@ -299,8 +527,9 @@ def test_linearize_knows_all_options(options):
     assert torch.equal(mapped[2], found.A.expand(3, -1, -1)) and torch.equal(mapped[3], found.B.expand(3, -1, -1))
 
 
-def test_linearize_is_the_derivative_in_the_tangent_space():
-    robot = touching()
+@pytest.mark.parametrize("changes", [{}, {"friction_loss": LOSSES}, COUPLED])
+def test_linearize_is_the_derivative_in_the_tangent_space(changes):
+    robot = touching(**changes)
     q, v, u = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4), numbers(0.3, -0.2)
     q[2:] /= q[2:].norm()
     for substeps in (1, 3):
@@ -503,16 +732,41 @@ def test_a_file_falls_on_its_ground():
     assert (corner @ robot.normals[0] - robot.offsets[0]).min().item() == pytest.approx(0, abs=1e-9)
 
 
+def test_dry_friction_of_a_file_is_that_of_mujoco(tmp_path):
+    """Where it slips, MuJoCo's soft friction with a stiff solref is nearly as large. Where it holds, MuJoCo creeps."""
+    mujoco = pytest.importorskip("mujoco")
+    path = tmp_path / "arm.xml"
+    path.write_text(
+        '<mujoco><option timestep=".002" integrator="implicitfast"/><default><joint solreffriction=".004 1" '
+        'solimpfriction=".9999 .9999 .001"/></default><worldbody><body><joint name="a" axis="0 1 0" frictionloss="2"/>'
+        '<geom type="capsule" size=".05" fromto="0 0 0 .4 0 0" mass="1"/><body pos=".4 0 0">'
+        '<joint name="b" axis="0 1 0" frictionloss=".3"/><geom type="capsule" size=".04" fromto="0 0 0 .3 0 0" mass=".5"/>'
+        "</body></body></worldbody></mujoco>")
+    robot, model = load_mjcf(path), mujoco.MjModel.from_xml_path(str(path))
+    assert robot.friction_loss.tolist() == [2, 0.3]
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+    robot = robot.replace(contacts=[], mu=torch.zeros(0).double())
+    data = mujoco.MjData(model)
+    for v in ([3.0, -4.0], [-2.0, 5.0], [1.0, 1.0]):
+        data.qpos[:], data.qvel[:] = [0.3, -0.5], v
+        step = robot.step((torch.tensor(data.qpos), torch.tensor(data.qvel)))
+        mujoco.mj_step(model, data)
+        torch.testing.assert_close(step.qvel_next, torch.tensor(data.qvel), rtol=0, atol=1e-3)
+    hanging = numbers(1.4, 0.1)  # nearly straight down: friction holds
+    end = robot.simulate((hanging, numbers(0, 0)), rows=100)
+    assert (end.qpos_next[-1] - hanging).abs().max() < 1e-14 and (end.joint_friction.abs() <= 0.002 * robot.friction_loss).all()
+
+
 def test_what_a_file_has_and_is_not_supported_is_named(tmp_path):
     pytest.importorskip("mujoco")
     path = tmp_path / "robot.xml"
-    text = FILE.read_text().replace('name="knuckle"', 'name="knuckle" frictionloss=".1"')
+    text = FILE.read_text().replace('body name="finger"', 'body name="finger" gravcomp="1"')
     text = text.replace('contype="0" conaffinity="4"', "", 1)
     path.write_text(text)
     with pytest.raises(ValueError) as error:
         load_mjcf(path)
     message = str(error.value)
-    assert "frictionloss (knuckle line 15)" in message and "contact between" in message and "ignore=" in message
+    assert "gravcomp (finger line 14)" in message and "contact between" in message and "ignore=" in message
     names = message[message.index("ignore=[") + 8:message.index("]")].replace("'", "").split(", ")
     assert load_mjcf(path, ignore=names).nv == 13
     path.write_text("<mujoco><worldbody>")
@@ -537,12 +791,13 @@ def test_a_urdf_is_read(tmp_path):
 <link name="rod"><inertial><origin xyz="0 0 -.5"/><mass value="1"/>
 <inertia ixx=".0833333333333333" iyy=".0833333333333333" izz=".08" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <joint name="pivot" type="revolute"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>
-<limit lower="-3" upper="3" effort="1" velocity="1"/><dynamics damping=".1"/></joint></robot>""")
+<limit lower="-3" upper="3" effort="1" velocity="1"/><dynamics damping=".1" friction=".2"/></joint></robot>""")
     floating = load_urdf(path, floating=True, ground=True)
     assert floating.nv == 7 and floating.joints[0].kind == "free" and not floating.contacts
     robot = load_urdf(path)
-    assert robot.joint("pivot").number == 0 and robot.damping.tolist() == [0.1] and robot.range.tolist() == [[-3, 3]]
-    other = pendulum(damping=[0.1], dt=robot.dt)
+    assert robot.joint("pivot").number == 0 and robot.damping.tolist() == [0.1] and robot.friction_loss.tolist() == [0.2]
+    assert robot.range.tolist() == [[-3, 3]]
+    other = pendulum(damping=[0.1], friction_loss=[0.2], dt=robot.dt)
     start = (numbers(0.5), numbers(0.0))
     torch.testing.assert_close(robot.simulate(start, rows=50).qpos_next, other.simulate(start, rows=50).qpos_next)
 

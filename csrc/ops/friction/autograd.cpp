@@ -5,6 +5,8 @@
 // csrc/friction/derivative.h has the mathematics, here in the units of gamma and u: W = J A^-1 J', and (C W + D) dgamma
 // = E dmu - C r.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/maximum.h>
@@ -53,19 +55,57 @@ struct RigidPoint {
   Tensor to_bodies(const Tensor& x) const { return times(J.mT(), x); }
 };
 
+// The k rows behind c contacts. For the formulas each becomes a contact with 0 in its other two components.
+struct PaddedRows {
+  c10::SymInt contacts, rows;
+  Tensor lower, upper;  // [..., c + k], 0 for contacts
+  Tensor are;           // [c + k], bool
+
+  PaddedRows(const Tensor& mu, const Tensor& lower_given, const Tensor& upper_given)
+      : contacts(mu.sym_size(-1)),
+        rows(lower_given.sym_size(-1)),
+        lower(behind_contacts(lower_given)),
+        upper(behind_contacts(upper_given)),
+        are(at::arange(contacts + rows, mu.options().dtype(at::kLong)) >= contacts) {}
+
+  // [..., k] to [..., c + k].
+  Tensor behind_contacts(const Tensor& x) const {
+    return at::constant_pad_nd_symint(x.detach().to(at::kDouble), {contacts, 0}, 0);
+  }
+  Tensor with_mu(const Tensor& mu) const { return at::constant_pad_nd_symint(mu, {0, rows}, 0); }
+  // [..., 3 c + k] to [..., 3 (c + k)], and the reverse.
+  Tensor pad(const Tensor& x) const {
+    const Tensor own = x.narrow_symint(-1, 3 * contacts, rows), none = at::zeros_like(own);
+    return at::cat({x.narrow_symint(-1, 0, 3 * contacts), by_row(at::stack({own, none, none}, -1))}, -1);
+  }
+  Tensor cut(const Tensor& x) const { return at::cat({x.narrow_symint(-1, 0, 3 * contacts), of_rows(x)}, -1); }
+  // [..., 3 c + k, n] to [..., 3 (c + k), n].
+  Tensor pad_matrix(const Tensor& J) const { return pad(J.mT()).mT(); }
+  // [..., k] of [..., 3 (c + k)], and the reverse.
+  Tensor of_rows(const Tensor& x) const {
+    return by_contact(x.narrow_symint(-1, 3 * contacts, 3 * rows)).select(-1, 0);
+  }
+  Tensor as_impulses(const Tensor& x) const {
+    const Tensor none = at::zeros_like(x);
+    return at::constant_pad_nd_symint(by_row(at::stack({x, none, none}, -1)), {3 * contacts, 0}, 0);
+  }
+};
+
 // The linearised law of friction.
 class LinearFriction {
  public:
-  /// smooth: `at` is a point of the smooth path.
-  LinearFriction(const RigidPoint& at, bool smooth) : rank_(at.rank) {
+  /// smooth: `at` is a point of the smooth path, and there are no rows.
+  LinearFriction(const RigidPoint& at, bool smooth, const PaddedRows* rows = nullptr) : rank_(at.rank) {
     const Tensor solved = times_inverse(at.A.unsqueeze(-3), at.J);  // A^-1 J', the columns as rows
     W_ = (at.J.unsqueeze(-2) * solved.unsqueeze(-3)).sum(-1);
-    const Tensor d = by_contact((at.J * solved).sum(-1)).mean(-1).detach();  // [..., c]
+    const Tensor diagonal = by_contact((at.J * solved).sum(-1)).detach();
+    Tensor d = diagonal.mean(-1);  // [..., c]
+    if (rows != nullptr) d = at::where(rows->are, diagonal.sum(-1), d);
     const Tensor response = at::where(d > 0, d, 1);
     if (smooth) {
       set_smooth(at);
     } else {
-      set_exact(at, response);
+      set_exact(at, response, rows);
     }
     set_system(response);
   }
@@ -80,24 +120,54 @@ class LinearFriction {
   // W x, where x are changes of the impulses.
   Tensor W(const Tensor& x) const { return times(W_, x); }
   const Tensor& E() const { return E_; }
+  // How much the impulses of rows at a bound change with their bounds, [..., c + k].
+  const Tensor& of_lower() const { return of_lower_; }
+  const Tensor& of_upper() const { return of_upper_; }
 
  private:
   // The matrices [..., c, 3, 3] of the entries, row after row.
-  static Tensor rows(std::initializer_list<Tensor> entries) {
+  static Tensor blocks(std::initializer_list<Tensor> entries) {
     const std::vector<Tensor> all(entries);
     return at::stack(all, -1).unflatten(-1, {3, 3});
   }
 
-  void set_exact(const RigidPoint& at, const Tensor& response) {
+  // The states of rows, as csrc/friction/derivative.cpp finds them.
+  //   zero: [..., c + k], the possible round-off.
+  void set_row_states(const RigidPoint& at, const Tensor& unit, const Tensor& zero, const PaddedRows& rows) {
+    const Tensor h = at.gamma.select(-1, 0).detach() * unit, s = at.u.select(-1, 0).detach() / unit;
+    const Tensor known = ~at.unsolved, z = h - s;
+    const Tensor lower = at::where(known, rows.lower, 0) * unit, upper = at::where(known, rows.upper, 0) * unit;
+    const Tensor tie = at::where(lower.isfinite() & upper.isfinite(), -zero, zero);
+    const Tensor is_point = upper - lower <= zero, is_equal = is_point & (s.abs() <= zero);
+    const Tensor is_low = ~is_equal & ((z - lower <= tie) | (is_point & ~(upper - z <= tie) & (s > 0)));
+    const Tensor is_high = ~is_equal & ~is_low & ((upper - z <= tie) | is_point);
+    const auto share = [&](const Tensor& is_at) {
+      return (0.5 * is_equal.to(at::kDouble) + is_at.to(at::kDouble)) * rows.are.to(at::kDouble);
+    };
+    of_lower_ = share(is_low);
+    of_upper_ = share(is_high);
+  }
+
+  void set_exact(const RigidPoint& at, const Tensor& response, const PaddedRows* rows) {
     const Tensor z = at.gamma * response.unsqueeze(-1) - at.u;
     const Tensor unit = response.sqrt(), units = unit.unsqueeze(-1);  // units in which contacts are alike
     const Tensor sizes = at::maximum((at.gamma * units).abs(), (at.u / units).abs()).detach();
     const Tensor zero = rank_ * at::constant_pad_nd(by_row(sizes), {0, 1}).amax(-1, true);  // also without contacts
-    const Tensor speeds = at::constant_pad_nd(times(at.J.abs(), at.v.abs()), {0, 1}).amax(-1, true);
-    const Tensor rounding = friction::kRounding * speeds / unit;
+    Tensor speeds = by_contact(times(at.J.abs(), at.v.abs())).amax(-1), per_speed = unit;   // [..., c]
+    if (rows != nullptr) {
+      const Tensor largest = at::constant_pad_nd(at::where(rows->are, 0, unit), {0, 1}).amax(-1, true);
+      const Tensor of_row = at::where(largest > 0, largest, 1);  // row_weight of Impulses
+      speeds = at::where(rows->are, speeds * of_row / unit, speeds);
+      per_speed = at::where(rows->are, of_row, unit);
+    }
+    const Tensor rounding = friction::kRounding * at::constant_pad_nd(speeds, {0, 1}).amax(-1, true) / per_speed;
     const Tensor nothing = at::maximum(zero, rounding).detach();
     const Tensor friction_2 = scalar_product(tangents(at.gamma), tangents(at.gamma)) * response;
-    const Tensor apart = (normals(z) / unit <= nothing) & (friction_2 <= (friction::kJammed * nothing).square());
+    Tensor apart = (normals(z) / unit <= nothing) & (friction_2 <= (friction::kJammed * nothing).square());
+    if (rows != nullptr) {
+      set_row_states(at, unit, nothing, *rows);
+      apart = at::where(rows->are, of_lower_ + of_upper_ > 0, apart);
+    }
     // The impulse of a contact that is apart does not change, so that its column counts neither for a row's size nor
     // for the rank.
     W_ = at::where(by_row(apart.unsqueeze(-1).expand_as(z)).unsqueeze(-2), 0, W_);
@@ -119,16 +189,27 @@ class LinearFriction {
     const auto turned = [&](const Tensor& same, const Tensor& first, const Tensor& second) {
       return kinds(none, same - (1 - along) * first * second, same);
     };
-    C_ = rows({kinds(one, ratio * (1 - t_0 * t_0), none), kinds(none, cross, none), none,  //
-               kinds(none, cross, none), kinds(one, ratio * (1 - t_1 * t_1), none), none,  //
-               none, none, kinds(one, one, none)});
+    C_ = blocks({kinds(one, ratio * (1 - t_0 * t_0), none), kinds(none, cross, none), none,  //
+                 kinds(none, cross, none), kinds(one, ratio * (1 - t_1 * t_1), none), none,  //
+                 none, none, kinds(one, one, none)});
     const Tensor pressure = along * at.mu;
-    D_ = rows({turned(one, t_0, t_0), turned(none, t_0, t_1), kinds(none, pressure * t_0, none),  //
-               turned(none, t_1, t_0), turned(one, t_1, t_1), kinds(none, pressure * t_1, none),  //
-               none, none, kinds(none, none, one)});
+    D_ = blocks({turned(one, t_0, t_0), turned(none, t_0, t_1), kinds(none, pressure * t_0, none),  //
+                 turned(none, t_1, t_0), turned(one, t_1, t_1), kinds(none, pressure * t_1, none),  //
+                 none, none, kinds(none, none, one)});
     // A mu above the limit counts as the limit.
     const Tensor by_mu = at::where(at.mu < friction::kLargestFriction, -along * normal, 0);
     E_ = at::stack({kinds(none, by_mu * t_0, none), kinds(none, by_mu * t_1, none), none}, -1);  // [..., c, 3]
+    if (rows == nullptr) return;
+    const Tensor free = (~apart).to(at::kDouble), is_row = rows->are.unsqueeze(-1);
+    C_ = at::where(is_row.unsqueeze(-1), rows_of(free, none), C_);
+    D_ = at::where(is_row.unsqueeze(-1), rows_of(1 - free, one), D_);
+    E_ = at::where(is_row, 0, E_);
+  }
+
+  // diag(first, other, other).
+  static Tensor rows_of(const Tensor& first, const Tensor& other) {
+    const Tensor none = at::zeros_like(first);
+    return blocks({first, none, none, none, other, none, none, none, other});
   }
 
   // The SmoothLaw of csrc/friction/smooth_path.h. A contact that is missing has dgamma = 0.
@@ -143,21 +224,21 @@ class LinearFriction {
       return mu_2 * (i == j ? turned + h_n : turned);
     };
     const auto E_t = [&](int i) { return -at.mu * (of(h_t, i) * slip_2 / speed + 2 * h_n * of(u_t, i)); };
-    C_ = rows({C_t(0, 0), C_t(0, 1), of(h_t, 0) * u_n / speed,  //
-               C_t(1, 0), C_t(1, 1), of(h_t, 1) * u_n / speed,  //
-               none, none, h_n});
-    D_ = rows({speed, none, mu_2 * of(u_t, 0),  //
-               none, speed, mu_2 * of(u_t, 1),  //
-               none, none, at::where(exists, u_n, 1)});
+    C_ = blocks({C_t(0, 0), C_t(0, 1), of(h_t, 0) * u_n / speed,  //
+                 C_t(1, 0), C_t(1, 1), of(h_t, 1) * u_n / speed,  //
+                 none, none, h_n});
+    D_ = blocks({speed, none, mu_2 * of(u_t, 0),  //
+                 none, speed, mu_2 * of(u_t, 1),  //
+                 none, none, at::where(exists, u_n, 1)});
     E_ = at::stack({E_t(0), E_t(1), none}, -1);
   }
 
   void set_system(const Tensor& response) {
     // N = R (C W + D) S. S has the units of the impulses, in which contacts are alike; R brings rows to size 1.
-    const Tensor blocks =
+    const Tensor products =
         (C_.unsqueeze(-1) * by_contact(W_.mT()).movedim(-3, -1).unsqueeze(-3)).sum(-2);  // [..., c, 3, 3 c]
     const Tensor identity = at::eye_symint(D_.sym_size(-3), D_.options()).unsqueeze(-1).unsqueeze(-3);  // [c, 1, c, 1]
-    const Tensor M = by_row_block(blocks) + by_row_block(by_row(identity * D_.unsqueeze(-2)));
+    const Tensor M = by_row_block(products) + by_row_block(by_row(identity * D_.unsqueeze(-2)));
     S_ = by_row((1 / response.sqrt()).unsqueeze(-1).expand_symint(E_.sym_sizes()));
     const Tensor scaled = M * S_.unsqueeze(-2);
     const Tensor size = scaled.detach().abs().sum(-1);
@@ -168,25 +249,63 @@ class LinearFriction {
   // [..., c, 3, k] to [..., 3 c, k].
   static Tensor by_row_block(const Tensor& x) { return x.flatten(-3, -2); }
 
-  Tensor W_, C_, D_, E_, S_, R_, N_;
+  Tensor W_, C_, D_, E_, S_, R_, N_, of_lower_, of_upper_;
   double rank_;
 };
 
-// lcp::_friction_adjoint in formulas.
-Tensors<3> friction_adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& mu, const Tensor& v,
-                                    const Tensor& gamma, const Tensor& u, const Tensor& g_v, const Tensor& g_gamma,
-                                    const Tensor& g_u, bool smooth, const std::optional<Tensor>& sizes) {
-  const RigidPoint at(A, J, mu, v, gamma, u, sizes);
-  const LinearFriction law(at, smooth);
-  const Tensor undefined = at.unsolved & (any_nonzero(g_v) | any_nonzero(g_gamma) | any_nonzero(g_u));
+// The gradients of the data, as lcp::_friction_adjoint has them, in double precision.
+Tensors<3> gradients_of_data(const RigidPoint& at, const LinearFriction& law, const Tensor& g_v, const Tensor& g_gamma,
+                             const Tensor& g_u) {
   const Tensor of_u = g_u.to(at::kDouble);
   const Tensor push = g_v.to(at::kDouble) + at.to_bodies(of_u);
   const Tensor y = at.to_contacts(times_inverse(at.A, push)) + g_gamma.to(at::kDouble);
   const Tensor p = law.multipliers(at::where(at.unsolved, 0, y));
   const Tensor c = -law.C_transposed(p);
   const Tensor a = times_inverse(at.A, at::where(at.unsolved, 0, push + at.to_bodies(c)));
+  return {a, c + of_u, scalar_product(law.E(), by_contact(p))};
+}
+
+// lcp::_friction_adjoint in formulas.
+Tensors<3> friction_adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& mu, const Tensor& v,
+                                    const Tensor& gamma, const Tensor& u, const Tensor& g_v, const Tensor& g_gamma,
+                                    const Tensor& g_u, bool smooth, const std::optional<Tensor>& sizes) {
+  const RigidPoint at(A, J, mu, v, gamma, u, sizes);
+  const Tensor undefined = at.unsolved & (any_nonzero(g_v) | any_nonzero(g_gamma) | any_nonzero(g_u));
+  const auto [a, c, of_mu] = gradients_of_data(at, LinearFriction(at, smooth), g_v, g_gamma, g_u);
   const auto finished = [&](const Tensor& x) { return x.masked_fill(undefined, kNaN).to(v.scalar_type()); };
-  return {finished(a), finished(c + of_u), finished(scalar_product(law.E(), by_contact(p)))};
+  return {finished(a), finished(c), finished(of_mu)};
+}
+
+// lcp::_row_adjoint in formulas.
+Tensors<5> row_adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& mu, const Tensor& lower,
+                               const Tensor& upper, const Tensor& v, const Tensor& gamma, const Tensor& u,
+                               const Tensor& g_v, const Tensor& g_gamma, const Tensor& g_u) {
+  const PaddedRows rows(mu, lower, upper);
+  const RigidPoint at(A, rows.pad_matrix(J), rows.with_mu(mu), v, rows.pad(gamma), rows.pad(u), std::nullopt);
+  const LinearFriction law(at, false, &rows);
+  const Tensor undefined = at.unsolved & (any_nonzero(g_v) | any_nonzero(g_gamma) | any_nonzero(g_u));
+  const Tensor g_impulses = rows.pad(g_gamma);
+  const auto [a, c, of_mu] = gradients_of_data(at, law, g_v, g_impulses, rows.pad(g_u));
+  const auto finished = [&](const Tensor& x) { return x.masked_fill(undefined, kNaN).to(v.scalar_type()); };
+  // A row at a bound acts by a given impulse.
+  const Tensor of_impulse = at::where(at.unsolved, 0, rows.of_rows(at.to_contacts(a) + g_impulses.to(at::kDouble)));
+  const auto share = [&](const Tensor& of) { return of.narrow_symint(-1, rows.contacts, rows.rows) * of_impulse; };
+  return {finished(a), finished(rows.cut(c)), finished(of_mu.narrow_symint(-1, 0, rows.contacts)),
+          finished(share(law.of_lower())), finished(share(law.of_upper()))};
+}
+
+// Sets the gradients of A, v_free, J, b and mu for those of the data.
+void set_gradients(variable_list& result, const Needs& needs, const Tensor& A, const Tensor& v_free, const Tensor& J,
+                   const Tensor& mu, const Tensor& v, const Tensor& gamma, const Shape& b_shape, const Tensor& a,
+                   const Tensor& c, const Tensor& of_mu) {
+  if (needs[0]) result[0] = symmetric(sum_outer(-a, v - v_free, A.sym_sizes()));
+  if (needs[1]) {
+    const Tensor unsolved = v.isnan().any(-1, true).unsqueeze(-1);
+    result[1] = sum_to_shape(times(symmetric(at::where(unsolved, 0, A)), a), shape_of(v_free));
+  }
+  if (needs[2]) result[2] = sum_outer_turned(a, gamma, J) + sum_outer(c, v, J.sym_sizes());
+  if (needs[3]) result[3] = sum_to_shape(c, b_shape);
+  if (needs[4]) result[4] = sum_to_shape(of_mu, shape_of(mu));
 }
 
 variable_list friction_backward(const variable_list& g, const Needs& needs, const Tensor& A, const Tensor& v_free,
@@ -197,15 +316,85 @@ variable_list friction_backward(const variable_list& g, const Needs& needs, cons
   const auto [a, c, of_mu] = friction_adjoint_op().call(A, J, mu, v, gamma, u, or_zeros(g[0], v), or_zeros(g[1], gamma),
                                                         or_zeros(g[2], u), smooth, sizes);
   variable_list result(5);
-  if (needs[0]) result[0] = symmetric(sum_outer(-a, v - v_free, A.sym_sizes()));
-  if (needs[1]) {
-    const Tensor unsolved = v.isnan().any(-1, true).unsqueeze(-1);
-    result[1] = sum_to_shape(times(symmetric(at::where(unsolved, 0, A)), a), shape_of(v_free));
-  }
-  if (needs[2]) result[2] = sum_outer_turned(a, gamma, J) + sum_outer(c, v, J.sym_sizes());
-  if (needs[3]) result[3] = sum_to_shape(c, b_shape);
-  if (needs[4]) result[4] = sum_to_shape(of_mu, shape_of(mu));
+  set_gradients(result, needs, A, v_free, J, mu, v, gamma, b_shape, a, c, of_mu);
   return result;
+}
+
+variable_list row_backward(const variable_list& g, const Needs& needs, const Tensor& A, const Tensor& v_free,
+                           const Tensor& J, const Tensor& mu, const Tensor& lower, const Tensor& upper, const Tensor& v,
+                           const Tensor& gamma, const Tensor& u, const Shape& b_shape) {
+  variable_list result(7);
+  if (!g[0].defined() && !g[1].defined() && !g[2].defined()) return result;
+  const auto [a, c, of_mu, of_lower, of_upper] = row_adjoint_op().call(
+      A, J, mu, lower, upper, v, gamma, u, or_zeros(g[0], v), or_zeros(g[1], gamma), or_zeros(g[2], u));
+  set_gradients(result, needs, A, v_free, J, mu, v, gamma, b_shape, a, c, of_mu);
+  if (needs[5]) result[5] = sum_to_shape(of_lower, shape_of(lower));
+  if (needs[6]) result[6] = sum_to_shape(of_upper, shape_of(upper));
+  return result;
+}
+
+// dv, dgamma and du, in double precision.
+//   r, of_law: the changes of u at constant impulses, and the right-hand side of the linearised law for them.
+struct TangentOfData {
+  Tensor dv, dgamma, du;
+
+  // push: the change of the momentum. given: changes of impulses that push includes, or undefined.
+  TangentOfData(const RigidPoint& at, const LinearFriction& law, const Tensor& push, const Tensor& ds,
+                const Tensor& of_mu, const Tensor& given) {
+    const Tensor x = times_inverse(at.A, at::where(at.unsolved, 0, push));
+    const Tensor r = at::where(at.missing.rows, 0, at.to_contacts(x) + ds);
+    dgamma = law.impulses(of_mu - law.C(r));
+    dv = x + times_inverse(at.A, at.to_bodies(dgamma));
+    du = r + law.W(dgamma);
+    dgamma = plus(dgamma, given);
+  }
+};
+
+Tensors<5> row_point_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& v_free, const Tensor& J,
+                              const Tensor& b, const Tensor& mu, const Tensor& lower, const Tensor& upper,
+                              const std::optional<Tensor>& guess, std::optional<double> tolerance,
+                              std::optional<std::int64_t> max_iterations) {
+  auto [v, gamma, u, status, iterations] =
+      below_autograd(row_point_op(), keys, A, v_free, J, b, mu, lower, upper, guess, tolerance, max_iterations);
+  const auto node = make_node<row_backward>("LcpRowBackward", A, v_free, J, b, mu, lower, upper);
+  set_history(node, {v, gamma, u});
+  if (has_tangent(A, v_free, J, b, mu, lower, upper)) {
+    const PaddedRows rows(primal(mu), primal(lower), primal(upper));
+    const RigidPoint at(primal(A), rows.pad_matrix(primal(J)), rows.with_mu(primal(mu)), primal(v),
+                        rows.pad(primal(gamma)), rows.pad(primal(u)), std::nullopt);
+    const LinearFriction law(at, false, &rows);
+    const auto given = [](const Tensor& x) {
+      return tangent(x).defined() ? tangent(x).to(at::kDouble) : at::zeros_like(primal(x), at::kDouble);
+    };
+    const Tensor dA = given(A), dv_free = given(v_free), dJ = given(J), db = given(b), dmu = given(mu),
+                 dlower = given(lower), dupper = given(upper);
+    const Tensor undefined =
+        at.unsolved & (any_nonzero(dA).any(-2) | any_nonzero(dv_free) | any_nonzero(dJ).any(-2) | any_nonzero(db) |
+                       any_nonzero(dmu) | any_nonzero(dlower) | any_nonzero(dupper));
+    const auto of_rows = [&](const Tensor& of) { return of.narrow_symint(-1, rows.contacts, rows.rows); };
+    const Tensor bounds = rows.as_impulses(of_rows(law.of_lower()) * dlower + of_rows(law.of_upper()) * dupper);
+    const Tensor dJ_all = rows.pad_matrix(dJ), ds = times(dJ_all, at.v) + rows.pad(db);
+    const Tensor off = at.v - at::where(at.unsolved, 0, primal(v_free)).to(at::kDouble);
+    const Tensor push =
+        times(at.A, dv_free) - times(symmetric(dA), off) + times(dJ_all.mT(), by_row(at.gamma)) + at.to_bodies(bounds);
+    const Tensor of_mu = by_row(law.E() * rows.with_mu(dmu).unsqueeze(-1));
+    const TangentOfData found(at, law, push, ds, of_mu, bounds);
+    const auto finished = [&](const Tensor& d) { return d.masked_fill(undefined, kNaN).to(v.scalar_type()); };
+    v._set_fw_grad(finished(found.dv), 0, false);
+    gamma._set_fw_grad(finished(rows.cut(found.dgamma)), 0, false);
+    u._set_fw_grad(finished(rows.cut(found.du)), 0, false);
+  }
+  if (node) node->save(A, v_free, J, mu, lower, upper, v, gamma, u, shape_of(b));
+  return {v, gamma, u, status, iterations};
+}
+
+Tensors<5> row_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& J, const Tensor& mu,
+                                const Tensor& lower, const Tensor& upper, const Tensor& v, const Tensor& gamma,
+                                const Tensor& u, const Tensor& g_v, const Tensor& g_gamma, const Tensor& g_u) {
+  if (needs_derivative(A, J, mu, lower, upper, v, gamma, u, g_v, g_gamma, g_u)) {
+    return row_adjoint_formula(A, J, mu, lower, upper, v, gamma, u, g_v, g_gamma, g_u);
+  }
+  return below_autograd(row_adjoint_op(), keys, A, J, mu, lower, upper, v, gamma, u, g_v, g_gamma, g_u);
 }
 
 // dv, dgamma and du.
@@ -224,13 +413,10 @@ Tensors<3> friction_tangent(const Tensor& A, const Tensor& v_free, const Tensor&
   dJ = at::where(at.missing.rows.unsqueeze(-1), 0, dJ);
   const Tensor off = at.v - at::where(at.unsolved, 0, primal(v_free)).to(at::kDouble);
   const Tensor push = times(at.A, dv_free) - times(symmetric(dA), off) + times(dJ.mT(), by_row(at.gamma));
-  const Tensor x = times_inverse(at.A, at::where(at.unsolved, 0, push));
-  const Tensor r = at::where(at.missing.rows, 0, at.to_contacts(x) + times(dJ, at.v) + db);
   const Tensor of_mu = by_row(law.E() * at::where(at.missing.contacts, 0, dmu).unsqueeze(-1));
-  const Tensor dgamma = law.impulses(of_mu - law.C(r));
-  const Tensor dv = x + times_inverse(at.A, at.to_bodies(dgamma)), du = r + law.W(dgamma);
+  const TangentOfData found(at, law, push, times(dJ, at.v) + db, of_mu, {});
   const auto finished = [&](const Tensor& d) { return d.masked_fill(undefined, kNaN).to(v.scalar_type()); };
-  return {finished(dv), finished(dgamma), finished(du)};
+  return {finished(found.dv), finished(found.dgamma), finished(found.du)};
 }
 
 // Gives v, gamma and u, a solution or a point of the smooth path, their derivative.
@@ -326,6 +512,8 @@ LCP_LIBRARY_IMPL(Autograd, library) {
   library.impl("_friction_point", TORCH_FN(friction_point_autograd));
   library.impl("_friction_path", TORCH_FN(friction_path_autograd));
   library.impl("_friction_adjoint", TORCH_FN(friction_adjoint_autograd));
+  library.impl("_row_point", TORCH_FN(row_point_autograd));
+  library.impl("_row_adjoint", TORCH_FN(row_adjoint_autograd));
   library.impl("_least_norm", TORCH_FN(least_norm_autograd));
 }
 

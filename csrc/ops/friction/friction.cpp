@@ -1,4 +1,5 @@
 // The operators of rigid contact that are made of others, and the C++ functions of all of them.
+#include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -6,6 +7,7 @@
 #include <ATen/ops/diag_embed.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
 
 #include <numbers>
@@ -25,11 +27,52 @@ void check_directions(std::string_view name, const Value& value) {
 
 namespace {
 
+// Both with the common batch, one behind another in the first of the last `core_dims` dimensions.
+Tensor joined(const Tensor& a, const Tensor& b, std::int64_t core_dims) {
+  const auto batch = at::infer_size_symdimvector(a.sym_sizes().slice(0, a.dim() - core_dims),
+                                                 b.sym_sizes().slice(0, b.dim() - core_dims));
+  const auto wide = [&](const Tensor& x) {
+    c10::SymDimVector shape = batch;
+    for (std::int64_t k = x.dim() - core_dims; k < x.dim(); ++k) shape.push_back(x.sym_size(k));
+    return x.expand_symint(shape);
+  };
+  return at::cat({wide(a), wide(b)}, -core_dims);
+}
+
+void check_rows(const std::optional<Tensor>& sizes, const std::optional<Tensor>& H, const std::optional<Tensor>& offset,
+                const std::optional<Tensor>& lower, const std::optional<Tensor>& upper) {
+  TORCH_CHECK(!H || (lower && upper), "lower and upper must be given with H");
+  TORCH_CHECK(!H || !sizes, "sizes must be absent where there are rows H");
+  TORCH_CHECK(H || (!offset && !lower && !upper), "offset, lower and upper must be absent without H");
+}
+
+Tensors<4> certify_friction_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b,
+                                      const Tensor& mu, const Tensor& v, const Tensor& gamma,
+                                      const std::optional<Tensor>& sizes, const std::optional<Tensor>& H,
+                                      const std::optional<Tensor>& offset, const std::optional<Tensor>& lower,
+                                      const std::optional<Tensor>& upper) {
+  check(kCertifyFriction, A, v_free, J, b, mu, v, gamma, sizes, H, offset, lower, upper);
+  check_rows(sizes, H, offset, lower, upper);
+  if (!H) return certify_contacts_op().call(A, v_free, J, b, mu, v, gamma, sizes);
+  return certify_rows_op().call(A, v_free, joined(J, *H, 2), joined(b, offset ? *offset : at::zeros_like(*lower), 1),
+                                mu, *lower, *upper, v, gamma);
+}
+
 Tensors<4> solve_friction_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b,
                                     const Tensor& mu, const std::optional<Tensor>& sizes,
                                     const std::optional<Tensor>& guess, double kappa, std::optional<double> tolerance,
-                                    std::optional<std::int64_t> max_iterations) {
-  check(kSolveFriction, A, v_free, J, b, mu, sizes, guess, kappa, tolerance, max_iterations);
+                                    std::optional<std::int64_t> max_iterations, const std::optional<Tensor>& H,
+                                    const std::optional<Tensor>& offset, const std::optional<Tensor>& lower,
+                                    const std::optional<Tensor>& upper) {
+  check(kSolveFriction, A, v_free, J, b, mu, sizes, guess, kappa, tolerance, max_iterations, H, offset, lower, upper);
+  check_rows(sizes, H, offset, lower, upper);
+  if (H) {
+    TORCH_CHECK(kappa == 0, "kappa must be 0 where there are rows H; got ", kappa);
+    const auto [v, gamma, u, status, iterations] =
+        row_point_op().call(A, v_free, joined(J, *H, 2), joined(b, offset ? *offset : at::zeros_like(*lower), 1), mu,
+                            *lower, *upper, guess, tolerance, max_iterations);
+    return {v, gamma, status, iterations};
+  }
   const auto [v, gamma, u, status, iterations] =
       friction_point_op().call(A, v_free, J, b, mu, sizes, guess, kappa, tolerance, max_iterations);
   return {v, gamma, status, iterations};
@@ -93,6 +136,7 @@ LCP_LIBRARY_IMPL(CompositeImplicitAutograd, library) {
   library.impl("friction_problem", TORCH_FN(friction_problem_composite));
   library.impl("friction_motion", TORCH_FN(friction_motion_composite));
   library.impl("solve_friction", TORCH_FN(solve_friction_composite));
+  library.impl("certify_friction", TORCH_FN(certify_friction_composite));
 }
 
 // Without these decompositions, torch.vmap would run the operators element by element.
@@ -100,24 +144,46 @@ LCP_LIBRARY_IMPL(FuncTorchBatchedDecomposition, library) {
   library.impl("friction_problem", TORCH_FN(friction_problem_composite));
   library.impl("friction_motion", TORCH_FN(friction_motion_composite));
   library.impl("solve_friction", TORCH_FN(solve_friction_composite));
+  library.impl("certify_friction", TORCH_FN(certify_friction_composite));
 }
 
 }  // namespace
 }  // namespace lcp::ops
 
 namespace lcp {
+namespace {
+
+// The rows as the operators take them.
+struct RowArguments {
+  std::optional<at::Tensor> H, offset, lower, upper;
+
+  explicit RowArguments(const std::optional<FrictionRows>& rows) {
+    if (!rows) return;
+    H = rows->H;
+    if (rows->offset.defined()) offset = rows->offset;
+    if (rows->lower.defined()) lower = rows->lower;
+    if (rows->upper.defined()) upper = rows->upper;
+  }
+};
+
+}  // namespace
 
 FrictionResult solve_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J, const at::Tensor& b,
                               const at::Tensor& mu, const FrictionOptions& options) {
-  auto [v, gamma, status, iterations] = ops::solve_friction_op().call(
-      A, v_free, J, b, mu, options.sizes, options.guess, options.kappa, options.tolerance, options.max_iterations);
+  const RowArguments rows(options.rows);
+  auto [v, gamma, status, iterations] =
+      ops::solve_friction_op().call(A, v_free, J, b, mu, options.sizes, options.guess, options.kappa, options.tolerance,
+                                    options.max_iterations, rows.H, rows.offset, rows.lower, rows.upper);
   return {v, gamma, status, iterations};
 }
 
 FrictionCertificate certify_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
                                      const at::Tensor& b, const at::Tensor& mu, const at::Tensor& v,
-                                     const at::Tensor& gamma, const std::optional<at::Tensor>& sizes) {
-  auto [residual, margin, rank, unique] = ops::certify_friction_op().call(A, v_free, J, b, mu, v, gamma, sizes);
+                                     const at::Tensor& gamma, const std::optional<at::Tensor>& sizes,
+                                     const std::optional<FrictionRows>& given) {
+  const RowArguments rows(given);
+  auto [residual, margin, rank, unique] = ops::certify_friction_op().call(A, v_free, J, b, mu, v, gamma, sizes, rows.H,
+                                                                          rows.offset, rows.lower, rows.upper);
   return {residual, margin, rank, unique};
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -85,6 +86,34 @@ void add_trees(const StepText& step, rigid::Scene& scene) {
     scene.pairs.push_back(
         {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0, driven("limits", limits[k]), limits[k + 1] != 0});
   }
+  for (const std::int64_t number : step.counts_if("resisted")) {
+    rigid::Pair& row = scene.pairs.emplace_back();
+    row = {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0};
+    row.resisted = scene.first_of_trees() + checked("resisted", number, 0, scene.dofs_of_trees());
+  }
+  const std::vector<std::int64_t> couplings = step.counts_if("couplings");
+  for (std::size_t k = 0; k + 1 < couplings.size(); k += 2) {
+    const int joint = driven("couplings", couplings[k]);
+    const int other = couplings[k + 1] < 0 ? rigid::Pair::kNone : driven("couplings", couplings[k + 1]);
+    TORCH_CHECK(joint != other, "couplings must be of two joints; got twice joint ", joint);
+    rigid::Pair& row = scene.pairs.emplace_back();
+    row = {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0};
+    row.coupling = static_cast<int>(scene.couplings.size());
+    scene.couplings.push_back({joint, other});
+  }
+  const std::vector<std::int64_t> closures = step.counts_if("closures");
+  for (std::size_t k = 0; k + 1 < closures.size(); k += 2) {
+    const int body = checked("closures", closures[k], 0, links),
+              other = checked("closures", closures[k + 1], -1, links);
+    TORCH_CHECK(body != other, "closures must be of two bodies; got twice body ", body);
+    for (int axis = 0; axis < 3; ++axis) {
+      rigid::Pair& row = scene.pairs.emplace_back();
+      row = {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0};
+      row.closure = static_cast<int>(scene.closures.size());
+      row.axis = axis;
+    }
+    scene.closures.push_back({free + body, other < 0 ? rigid::Pair::kWorld : free + other});
+  }
 }
 
 namespace rigid_rollouts {
@@ -114,8 +143,8 @@ std::vector<Argument> rigid_inputs() {
           tensor("mass_center", "3l"), tensor("placement", "3l"),      tensor("placement_turn", "4l"),
           tensor("axis", "3j"),        tensor("anchor", "3j"),         tensor("limits", "2j"),
           tensor("springs", "2j"),     tensor("damping", "d"),         tensor("armature", "d"),
-          tensor("gear", "a"),         tensor("actuator_force", "4a"), tensor("box_sizes", "3e"),
-          tensor("box_centers", "3e"), tensor("box_turns", "4e"),      tensor("position", "3f"),
+          tensor("friction_loss", "d"), tensor("gear", "a"),         tensor("actuator_force", "4a"), tensor("box_sizes", "3e"),
+          tensor("box_centers", "3e"), tensor("box_turns", "4e"), tensor("coupling", "5k"), tensor("closure", "6o"),      tensor("position", "3f"),
           tensor("orientation", "4r"), tensor("velocity", "3f"),       tensor("angular_velocity", "3r"),
           tensor("coordinate", "q"),   tensor("speed", "q"),           tensor("u", "T m")};
 }
@@ -202,6 +231,14 @@ struct Described {
     add_trees(step, scene);
     TORCH_CHECK(scene.links.empty() || scene.law.formulation != rigid::Formulation::kCompliant,
                 "bodies with joints must have rigid contact; got compliant contact");
+    if (scene.rows() == 0) return;
+    TORCH_CHECK(scene.law.kappa == 0, "kappa must be 0 for robots with friction_loss, couplings or closures; got ",
+                scene.law.kappa);
+    TORCH_CHECK(scene.bounce_threshold == std::numeric_limits<double>::max(),
+                "bounce_threshold must be absent for robots with friction_loss, couplings or closures");
+    const bool has_equations = !scene.couplings.empty() || !scene.closures.empty();
+    TORCH_CHECK(!has_equations || scene.law.formulation == rigid::Formulation::kExactCone,
+                "formulation must be exact_cone for robots with couplings or closures; got ", step.word("formulation"));
   }
 
  private:
@@ -408,7 +445,8 @@ class RigidKind final : public RolloutKind {
     const auto count = [&](char letter) { return static_cast<int>(call.size(letter).guard_int(__FILE__, __LINE__)); };
     const auto known = described(step, count('b'), count('p'), count('h'), count('e'));
     const rigid::Scene& scene = known->scene;
-    TORCH_CHECK(call.size('c') == scene.contacts(), "pairs and limits must be as many as mu's c = ", call.size('c'),
+    TORCH_CHECK(call.size('c') == scene.contacts(),
+                "pairs, limits, resisted, couplings and closures must be as many as mu's c = ", call.size('c'),
                 " contacts; got ", scene.contacts());
     check_sizes(call, scene);
     check_saved(call, call.size('c') * rigid::unknowns_of(scene.law));
@@ -558,6 +596,8 @@ class RigidKind final : public RolloutKind {
     check_size('j', "joints", static_cast<int>(scene.joints.size()));
     check_size('d', "degrees of freedom", scene.dofs_of_trees());
     check_size('a', "actuators", static_cast<int>(scene.actuators.size()));
+    check_size('k', "couplings", static_cast<int>(scene.couplings.size()));
+    check_size('o', "closures", static_cast<int>(scene.closures.size()));
     check_size('f', "positions", rigid::size_of(rigid::kPosition, scene) / 3);
     check_size('r', "orientations", rigid::size_of(rigid::kOrientation, scene) / 4);
     check_size('q', "coordinates", rigid::size_of(rigid::kCoordinate, scene));

@@ -10,7 +10,10 @@
 // actuators, springs, dampers and loads before the step. The slopes D and K of the forces of springs, dampers and
 // actuators in speed and position make these implicit, so that stiff ones are stable. Contacts and limits of joints may
 // close their gap by the end of the step, u_n >= -gap / dt, and contacts obey Coulomb's law with the exact cone of
-// lcp::solve_friction or with a pyramid. qpos moves by dt qvel_next. Friction of joints and closed loops are not there.
+// lcp::solve_friction or with a pyramid. Along each degree of freedom dry friction has an impulse of at most
+// dt friction_loss, which holds the velocity at 0 or, at its largest, is against it. Joints thus rest exactly. A
+// coupling of joints and a closure of a loop of bodies are equations; their gaps, to the first order, are closed at the
+// end of the step. qpos moves by dt qvel_next.
 //
 //   [Featherstone] Featherstone: Rigid Body Dynamics Algorithms, 2008.
 #pragma once
@@ -66,8 +69,26 @@ struct RobotContact {
   static constexpr std::int64_t kNone = -1;
 };
 
-/// b bodies with p balls and e boxes, j joints with d degrees of freedom, a actuators, h planes and c contacts. All
-/// tensors may have batch dimensions in front, and are differentiable.
+/// The coordinate of a slide or a hinge as a polynomial in that of another one, or as a constant. It is an equation of
+/// the robot, with an impulse of any size: fingers that move together, or a gear. With the exact cone only.
+struct RobotCoupling {
+  std::int64_t joint;
+  std::int64_t other = kNone;  ///< another slide or hinge
+
+  static constexpr std::int64_t kNone = -1;
+};
+
+/// A point of a body that is one with a point of another one, or of the world: how a loop of bodies is closed. It has
+/// an impulse of any size. With the exact cone only.
+struct RobotClosure {
+  std::int64_t body;
+  std::int64_t other = kWorld;
+
+  static constexpr std::int64_t kWorld = -1;
+};
+
+/// b bodies with p balls and e boxes, j joints with d degrees of freedom, a actuators, h planes, c contacts, k couplings
+/// and o closures. All tensors may have batch dimensions in front, and are differentiable.
 struct LCP_API Robot {
   std::vector<std::int64_t> parents;  ///< of each body: an earlier one, or -1 for the world
   std::vector<RobotJoint> joints;     ///< body after body, and from the parent on where a body has several
@@ -76,6 +97,8 @@ struct LCP_API Robot {
   std::vector<std::int64_t> boxes;  ///< the body of each
   std::vector<RobotContact> contacts;
   std::vector<std::string> body_names;  ///< of each body, or none
+  std::vector<RobotCoupling> couplings;
+  std::vector<RobotClosure> closures;
 
   at::Tensor mass;            ///< [..., b], kg
   at::Tensor inertia;         ///< [..., b, 3, 3], kg m^2, about the centre of mass, in the axes of the body
@@ -88,6 +111,13 @@ struct LCP_API Robot {
   at::Tensor spring;    ///< [..., j, 2], of slides and hinges: N/m or N m/rad, and the coordinate at rest
   at::Tensor damping;   ///< [..., d], N s/m or N m s/rad
   at::Tensor armature;  ///< [..., d], kg or kg m^2
+  /// [..., d], N or N m, >= 0: the largest force of dry friction. Undefined: 0. A degree of freedom whose number is 0,
+  /// and has no derivative, costs nothing. Friction must be without options.kappa and options.bounce_threshold.
+  at::Tensor friction_loss;
+  /// [..., k, 5]: q_joint = c_0 + c_1 q_other + .. + c_4 q_other^4. May be undefined where there are no couplings.
+  at::Tensor coupling;
+  /// [..., o, 2, 3], m: the points of the closures in the axes of their bodies. May be undefined where there are none.
+  at::Tensor closure;
   at::Tensor gear;      ///< [..., a]
   at::Tensor actuator_force;                              ///< [..., a, 4]: gain, b_0, b_1, b_2
   at::Tensor centers;                                     ///< [..., p, 3], m, of the balls, in the axes of their bodies
@@ -121,7 +151,10 @@ struct RobotSolution {
   at::Tensor gamma;   ///< [rows, ..., 3 (c + l)], N s: of each contact along (t1, t2, n), then (0, 0, n) of each of the
                       ///< l limits, lower before upper
   at::Tensor status;  ///< [rows, ...], int8, see lcp::Status
-  at::Tensor iterations;  ///< [rows, ...], int64
+  at::Tensor iterations;      ///< [rows, ...], int64
+  at::Tensor joint_friction;  ///< [rows, ..., d], N s or N m s: the impulses of dry friction
+  at::Tensor coupling;        ///< [rows, ..., k], N s or N m s: the impulses of couplings, along their joints
+  at::Tensor closure;  ///< [rows, ..., o, 3], N s: the impulses of closures on their bodies, in the axes of the world
 };
 
 /// Many rows. feedback: of the state before each step, beside the control, with K [..., a, 2 nv] in the tangent space

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = [
-    "Robot", "RobotActuator", "RobotContact", "RobotJoint", "RobotJointPlace", "RobotLinearization", "RobotPlaces",
-    "RobotSolution", "RobotState", "load_robot",
+    "Robot", "RobotActuator", "RobotClosure", "RobotContact", "RobotCoupling", "RobotJoint", "RobotJointPlace",
+    "RobotLinearization", "RobotPlaces", "RobotSolution", "RobotState", "load_robot",
 ]
 
 _KINDS = ("free", "ball", "slide", "hinge")
@@ -32,7 +32,7 @@ _DOFS = {"free": 6, "ball": 3, "slide": 1, "hinge": 1}
 _TENSORS = (
     "mass", "inertia", "center_of_mass", "position", "orientation", "axis", "anchor", "range", "spring", "damping",
     "armature", "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity", "box_sizes", "box_centers",
-    "box_orientations",
+    "box_orientations", "friction_loss", "coupling", "closure",
 )
 _UNLIMITED = (-math.inf, math.inf)
 
@@ -61,6 +61,9 @@ class RobotSolution(NamedTuple):
         lower before the upper one.
     status: [...], int8, the values of torchlcp.Status.
     iterations: [...], int64, of Newton's method.
+    joint_friction: [..., d], N s or N m s: the impulse of dry friction along each degree of freedom.
+    coupling: [..., k], N s or N m s: the impulse of each coupling along its joint.
+    closure: [..., o, 3], N s: the impulse of each closure on its body, in the axes of the world.
     """
 
     qpos_next: Tensor
@@ -68,6 +71,9 @@ class RobotSolution(NamedTuple):
     gamma: Tensor
     status: Tensor
     iterations: Tensor
+    joint_friction: Tensor
+    coupling: Tensor
+    closure: Tensor
 
     @property
     def next(self) -> RobotState:
@@ -153,6 +159,32 @@ class RobotContact(NamedTuple):
     box: int = -1
 
 
+class RobotCoupling(NamedTuple):
+    """The coordinate of a slide or a hinge as a polynomial in that of another one, or as a constant.
+
+    It is an equation of the robot, with an impulse of any size: fingers that move together, or a gear. With the exact cone
+    only.
+
+    joint: its index.
+    other: the index of another slide or hinge, or -1 for a constant.
+    """
+
+    joint: int
+    other: int = -1
+
+
+class RobotClosure(NamedTuple):
+    """A point of a body that is one with a point of another one, or of the world: how a loop of bodies is closed.
+
+    It has an impulse of any size. With the exact cone only.
+
+    body, other: the indices of both; -1 for the world.
+    """
+
+    body: int
+    other: int = -1
+
+
 class RobotJointPlace(NamedTuple):
     """Where the numbers of a joint stand: its number in Robot.joints, and its slices of qpos and qvel."""
 
@@ -168,11 +200,14 @@ class Robot:
     The velocities obey A (qvel_next - qvel) = dt (f - c) + J' gamma with A = M + diag(armature) + dt D + dt^2 K. M is the mass
     matrix, c are the forces of gravity and of the motion itself, f those of actuators, springs, dampers and loads before the
     step. D and K, the slopes of the forces of springs, dampers and actuators, make these implicit: stiff ones are stable.
-    Contacts obey Coulomb's law; contacts and limits of joints close their gap by the end of a step at most. qpos moves by
-    dt qvel_next. Friction of joints and closed loops are not there.
+    Contacts obey Coulomb's law; contacts and limits of joints close their gap by the end of a step at most. Along each degree
+    of freedom dry friction has an impulse of at most dt friction_loss, which holds the velocity at 0 or, at its largest, is
+    against it: joints rest exactly. Couplings of joints and closures of loops are equations; their gaps, to the first order, are
+    closed at the end of each step. qpos moves by dt qvel_next.
 
-    There are b bodies with p balls and e boxes, j joints with d degrees of freedom, a actuators, h planes and c contacts. All
-    tensors may have batch dimensions in front, and rollouts are differentiable in them, to the first order.
+    There are b bodies with p balls and e boxes, j joints with d degrees of freedom, a actuators, h planes, c contacts, k
+    couplings and o closures. All tensors may have batch dimensions in front, and rollouts are differentiable in them, to the
+    first order.
 
     parents: of each body, the index of an earlier one, or -1 for the world.
     joints: body after body, and from the parent on where a body has several.
@@ -200,6 +235,12 @@ class Robot:
     gravity: [..., 3], m/s^2.
     body_names: of each body, any text.
     qpos0: [..., nq], the coordinates of default_state; None: free joints where their bodies are placed, all other ones 0.
+    couplings: of slides and hinges.
+    coupling: [..., k, 5]: the coordinate of a coupled joint is c_0 + c_1 x + .. + c_4 x^4 of that x of the other one.
+    closures: of loops of bodies.
+    closure: [..., o, 2, 3], m: both points of each closure, in the axes of their bodies.
+    friction_loss: [..., d], N or N m, >= 0: the largest force of dry friction; () is 0. A degree of freedom whose number is
+        0, and has no derivative, costs nothing. Friction must be without the options kappa and bounce_threshold.
 
     Elements of which a number is out of its range have the status BAD_INPUT in all steps.
 
@@ -237,13 +278,18 @@ class Robot:
     box_centers: ListLike = ()
     box_orientations: ListLike = ()
     qpos0: ListLike | None = None
+    friction_loss: ListLike = ()
+    couplings: Sequence[RobotCoupling] = ()
+    coupling: ListLike = ()
+    closures: Sequence[RobotClosure] = ()
+    closure: ListLike = ()
     _numbers: list[Tensor] = dataclasses.field(init=False, repr=False)
     _structure: str = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dt", check_number("dt", self.dt))
         empty = {"actuator_force": (0, 4), "centers": (0, 3), "normals": (0, 3), "box_sizes": (0, 3), "box_centers": (0, 3),
-                 "box_orientations": (0, 4)}
+                 "box_orientations": (0, 4), "coupling": (0, 5), "closure": (0, 2, 3)}
         for name in _TENSORS:
             x = as_tensor(name, getattr(self, name))
             object.__setattr__(self, name, x.reshape(empty[name]) if name in empty and x.numel() == 0 else x)
@@ -252,12 +298,16 @@ class Robot:
                 raise ValueError(f"the kind of a joint must be free, ball, slide or hinge; got {joint.kind}")
         if self.qpos0 is not None:
             object.__setattr__(self, "qpos0", as_tensor("qpos0", self.qpos0))
+        if as_tensor("friction_loss", self.friction_loss).shape == (0,):
+            object.__setattr__(self, "friction_loss", as_tensor("damping", self.damping).new_zeros(self.nv))
         joints = [x for joint in self.joints for x in (joint.body, _KINDS.index(joint.kind), int(joint.has_limits))]
         ranges = [x for actuator in self.actuators for x in (*actuator.control_range, *actuator.force_range)]
         structure = torch.ops.lcp._structure_of_robot(
             list(self.parents), joints, [actuator.joint for actuator in self.actuators], ranges,
             list(self.balls) or [0] * len(self.parents), list(self.boxes), [x for contact in self.contacts for x in contact],
             as_tensor("offsets", self.offsets).shape[-1],
+            self.friction_loss, [x for coupling in self.couplings for x in coupling],
+            [x for closure in self.closures for x in closure],
         )
         object.__setattr__(self, "_structure", structure)
         object.__setattr__(self, "_numbers", [getattr(self, name) for name in _TENSORS])

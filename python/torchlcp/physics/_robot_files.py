@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pathlib
 import re
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchlcp.physics._robot import Robot, RobotActuator, RobotContact, RobotJoint
+from torchlcp.physics._robot import Robot, RobotActuator, RobotClosure, RobotContact, RobotCoupling, RobotJoint
 
 __all__ = ["load_mjcf", "load_urdf"]
 
@@ -23,8 +24,8 @@ _RIM = 16  # the points of a cylinder's rim that touch planes
 def load_mjcf(path: str | os.PathLike[str], *, ignore: Iterable[str] = ()) -> Robot:
     """The robot of a file of MuJoCo, with its names, contacts, actuators and step.
 
-    Bodies, joints with limits, springs, dampers and armature, motors and servos of joints, and gravity are those of the file,
-    without what its options switch off. default_state is at the `ref` of the joints, which MuJoCo has in qpos0.
+    Bodies, joints with limits, springs, dampers, armature, dry friction and couplings, closures of loops, motors and servos of
+    joints, and gravity are those of the file, without what its options switch off. default_state is at the `ref` of the joints, which MuJoCo has in qpos0.
     Spheres and capsules touch planes and each other, and spheres touch boxes; boxes touch planes by their corners, meshes by
     the corners of their convex hulls, and cylinders by 16 points of each rim. Which of them may touch is decided as MuJoCo
     does: by contype and conaffinity, by parents and children, and by pairs and excludes. Contact is rigid: solref, solimp and
@@ -150,7 +151,9 @@ class _Reader:
             center_of_mass=_numbers(m.body_ipos[bodies]), position=_numbers(self.position[bodies]),
             orientation=_numbers(self.orientation[bodies]), axis=_numbers(self.axis), anchor=_numbers(self.anchor),
             range=_numbers(m.jnt_range), spring=torch.stack([self.stiffness(), rest], -1), damping=self.of_dofs(m.dof_damping),
-            armature=self.of_dofs(m.dof_armature), actuators=actuators, gear=_numbers(m.actuator_gear[:, 0])[self.driven],
+            armature=self.of_dofs(m.dof_armature),
+            friction_loss=self.of_dofs(m.dof_frictionloss), actuators=actuators,
+            gear=_numbers(m.actuator_gear[:, 0])[self.driven],
             actuator_force=torch.cat([_numbers(m.actuator_gainprm[:, :1])[self.driven],
                                       _numbers(m.actuator_biasprm[:, :3])[self.driven] * affine], -1),
             balls=[len(balls) for balls in self.balls], centers=self.stacked([c for balls in self.balls for c, _ in balls]),
@@ -160,6 +163,10 @@ class _Reader:
             normals=self.stacked([normal for normal, _ in self.planes]), offsets=_numbers([offset for _, offset in self.planes]),
             mu=_numbers(self.mu), gravity=_numbers(m.opt.gravity),
             body_names=[m.body(i).name for i in range(self.first, m.nbody)],
+            couplings=[RobotCoupling(int(m.eq_obj1id[e]), int(m.eq_obj2id[e])) for e in self.coupled],
+            coupling=torch.stack([self.polynomial(e) for e in self.coupled]) if self.coupled else (),
+            closures=[RobotClosure(self.number(m.eq_obj1id[e]), self.number(m.eq_obj2id[e])) for e in self.closed],
+            closure=_numbers(m.eq_data[:, :6])[self.closed].unflatten(-1, (2, 3)) if self.closed else (),
         )
 
     def obey_flags(self) -> None:
@@ -221,6 +228,20 @@ class _Reader:
     def stiffness(self) -> Tensor:
         return _numbers(self.model.jnt_stiffness)[..., None].flatten(1)[:, 0]
 
+    def number(self, body: Any) -> int:
+        """The index of a body of the file, or -1 for the world."""
+        return -1 if body == 0 else int(body) - self.first
+
+    def polynomial(self, e: int) -> Tensor:
+        """Coefficients of a joint's coordinate by the other joint's. Those of the file are by their changes from qpos0."""
+        m = self.model
+        at, other = (m.qpos0[m.jnt_qposadr[j]] if j >= 0 else 0.0 for j in (m.eq_obj1id[e], m.eq_obj2id[e]))
+        c = [float(x) for x in m.eq_data[e, :5]]
+        if m.eq_obj2id[e] < 0:
+            c[1:] = [0.0] * 4
+        shifted = [sum(c[k] * math.comb(k, i) * (-other) ** (k - i) for k in range(i, 5)) for i in range(5)]
+        return _numbers([shifted[0] + at, *shifted[1:]])
+
     def of_dofs(self, x: Any) -> Tensor:
         return _numbers(x)[..., None].flatten(1)[:, 0]
 
@@ -244,10 +265,22 @@ class _Reader:
         """Collects what the file has and is not supported."""
         m, enums = self.model, self.mujoco
         add = self.found.setdefault
-        for name, count, kind in (("equality", m.neq * self.has_equalities, "equalities"), ("flex", m.nflex, "flexes"),
-                                  ("plugin", m.nplugin, "plugins")):
+        for name, count, kind in (("flex", m.nflex, "flexes"), ("plugin", m.nplugin, "plugins")):
             if count:
                 add(name, self.line(kind, 0))
+        self.coupled: list[int] = []  # the equalities of joints
+        self.closed: list[int] = []  # those of points of bodies
+        for e in range(m.neq):
+            if not (self.has_equalities and m.eq_active0[e]):
+                continue
+            if m.eq_type[e] == int(enums.mjtEq.mjEQ_JOINT):
+                self.coupled.append(e)
+            elif (m.eq_type[e] == int(enums.mjtEq.mjEQ_CONNECT) and m.eq_objtype[e] == int(enums.mjtObj.mjOBJ_BODY)
+                  and m.eq_obj1id[e] != 0):
+                self.closed.append(e)
+            else:
+                kind = enums.mjtEq(int(m.eq_type[e])).name.removeprefix("mjEQ_").lower()
+                add(f"equality of {kind}", self.line("equalities", e))
         for t in range(m.ntendon):  # a tendon without forces only measures
             if m.tendon_limited[t] or any(x[t].any() for x in (m.tendon_stiffness, m.tendon_damping, m.tendon_frictionloss,
                                                                m.tendon_armature)):
@@ -259,9 +292,6 @@ class _Reader:
                 add("spring of a free joint", self.line("joints", j))
             if m.jnt_actfrclimited[j] and j in m.actuator_trnid[:, 0]:
                 add("actuatorfrcrange", self.line("joints", j))
-        for dof in range(m.nv):
-            if m.dof_frictionloss[dof] > 0:
-                add("frictionloss", self.line("joints", int(m.dof_jntid[dof])))
         for name, x in (("damping", m.dof_damping), ("stiffness", m.jnt_stiffness)):
             if x.ndim > 1 and x[:, 1:].any():
                 add(f"polynomial {name}", self.line("joints", 0))
