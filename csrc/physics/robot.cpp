@@ -249,7 +249,9 @@ Tensors packed(const RobotState& state, const RobotInput& input, std::int64_t ro
     x[kMu] = at::cat({x[kMu], zeros(1).expand(shape)}, -1);
   }
   x[kDrag] = zeros(sizes.bodies);
-  for (const std::size_t k : {kRestitution, kStiffness, kDissipation}) x[k] = zeros(sizes.contacts + sizes.pairs_of_joints());
+  for (const std::size_t k : {kRestitution, kStiffness, kDissipation}) {
+    x[k] = zeros(sizes.contacts + sizes.pairs_of_joints());
+  }
   check_shape("qpos", state.qpos, {size_of(pieces_of(sizes.kinds, coordinates_of))});
   check_shape("qvel", state.qvel, {sizes.dofs});
   const Tensors parts = parts_of(sizes.kinds, number(state.qpos), number(state.qvel));

@@ -136,17 +136,18 @@ enum Output : std::size_t { kGamma = rigid::kStateParts, kUnknowns, kStates, kCh
 // A quaternion or a matrix takes its numbers row after row, and those of a body stand behind those of another. The
 // parameters are in the order of rigid::Parameter.
 std::vector<Argument> rigid_inputs() {
-  return {tensor("mass", "b"),         tensor("inertia", "9b"),        tensor("drag", "b"),
-          tensor("centers", "3p"),     tensor("radii", "p"),           tensor("normals", "3h"),
-          tensor("offsets", "h"),      tensor("gravity", "3"),         tensor("mu", "c"),
-          tensor("restitution", "c"),  tensor("stiffness", "c"),       tensor("dissipation", "c"),
-          tensor("mass_center", "3l"), tensor("placement", "3l"),      tensor("placement_turn", "4l"),
-          tensor("axis", "3j"),        tensor("anchor", "3j"),         tensor("limits", "2j"),
-          tensor("springs", "2j"),     tensor("damping", "d"),         tensor("armature", "d"),
-          tensor("friction_loss", "d"), tensor("gear", "a"),         tensor("actuator_force", "4a"), tensor("box_sizes", "3e"),
-          tensor("box_centers", "3e"), tensor("box_turns", "4e"), tensor("coupling", "5k"), tensor("closure", "6o"),      tensor("position", "3f"),
-          tensor("orientation", "4r"), tensor("velocity", "3f"),       tensor("angular_velocity", "3r"),
-          tensor("coordinate", "q"),   tensor("speed", "q"),           tensor("u", "T m")};
+  return {tensor("mass", "b"),          tensor("inertia", "9b"),     tensor("drag", "b"),
+          tensor("centers", "3p"),      tensor("radii", "p"),        tensor("normals", "3h"),
+          tensor("offsets", "h"),       tensor("gravity", "3"),      tensor("mu", "c"),
+          tensor("restitution", "c"),   tensor("stiffness", "c"),    tensor("dissipation", "c"),
+          tensor("mass_center", "3l"),  tensor("placement", "3l"),   tensor("placement_turn", "4l"),
+          tensor("axis", "3j"),         tensor("anchor", "3j"),      tensor("limits", "2j"),
+          tensor("springs", "2j"),      tensor("damping", "d"),      tensor("armature", "d"),
+          tensor("friction_loss", "d"), tensor("gear", "a"),         tensor("actuator_force", "4a"),
+          tensor("box_sizes", "3e"),    tensor("box_centers", "3e"), tensor("box_turns", "4e"),
+          tensor("coupling", "5k"),     tensor("closure", "6o"),     tensor("position", "3f"),
+          tensor("orientation", "4r"),  tensor("velocity", "3f"),    tensor("angular_velocity", "3r"),
+          tensor("coordinate", "q"),    tensor("speed", "q"),        tensor("u", "T m")};
 }
 
 std::vector<Result> rigid_results() {

@@ -87,8 +87,8 @@ struct RobotClosure {
   static constexpr std::int64_t kWorld = -1;
 };
 
-/// b bodies with p balls and e boxes, j joints with d degrees of freedom, a actuators, h planes, c contacts, k couplings
-/// and o closures. All tensors may have batch dimensions in front, and are differentiable.
+/// b bodies with p balls and e boxes, j joints with d degrees of freedom, a actuators, h planes, c contacts, k
+/// couplings and o closures. All tensors may have batch dimensions in front, and are differentiable.
 struct LCP_API Robot {
   std::vector<std::int64_t> parents;  ///< of each body: an earlier one, or -1 for the world
   std::vector<RobotJoint> joints;     ///< body after body, and from the parent on where a body has several
@@ -118,7 +118,7 @@ struct LCP_API Robot {
   at::Tensor coupling;
   /// [..., o, 2, 3], m: the points of the closures in the axes of their bodies. May be undefined where there are none.
   at::Tensor closure;
-  at::Tensor gear;      ///< [..., a]
+  at::Tensor gear;                                        ///< [..., a]
   at::Tensor actuator_force;                              ///< [..., a, 4]: gain, b_0, b_1, b_2
   at::Tensor centers;                                     ///< [..., p, 3], m, of the balls, in the axes of their bodies
   at::Tensor radii;                                       ///< [..., p], m

@@ -298,19 +298,21 @@ class Robot:
                 raise ValueError(f"the kind of a joint must be free, ball, slide or hinge; got {joint.kind}")
         if self.qpos0 is not None:
             object.__setattr__(self, "qpos0", as_tensor("qpos0", self.qpos0))
-        if as_tensor("friction_loss", self.friction_loss).shape == (0,):
-            object.__setattr__(self, "friction_loss", as_tensor("damping", self.damping).new_zeros(self.nv))
+        loss = as_tensor("friction_loss", self.friction_loss)
+        if loss.shape == (0,):
+            loss = as_tensor("damping", self.damping).new_zeros(self.nv)
         joints = [x for joint in self.joints for x in (joint.body, _KINDS.index(joint.kind), int(joint.has_limits))]
         ranges = [x for actuator in self.actuators for x in (*actuator.control_range, *actuator.force_range)]
         structure = torch.ops.lcp._structure_of_robot(
             list(self.parents), joints, [actuator.joint for actuator in self.actuators], ranges,
             list(self.balls) or [0] * len(self.parents), list(self.boxes), [x for contact in self.contacts for x in contact],
             as_tensor("offsets", self.offsets).shape[-1],
-            self.friction_loss, [x for coupling in self.couplings for x in coupling],
+            loss, [x for coupling in self.couplings for x in coupling],
             [x for closure in self.closures for x in closure],
         )
         object.__setattr__(self, "_structure", structure)
-        object.__setattr__(self, "_numbers", [getattr(self, name) for name in _TENSORS])
+        numbers = [loss if name == "friction_loss" else getattr(self, name) for name in _TENSORS]
+        object.__setattr__(self, "_numbers", numbers)
 
     @property
     def nq(self) -> int:

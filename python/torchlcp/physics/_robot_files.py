@@ -25,7 +25,8 @@ def load_mjcf(path: str | os.PathLike[str], *, ignore: Iterable[str] = ()) -> Ro
     """The robot of a file of MuJoCo, with its names, contacts, actuators and step.
 
     Bodies, joints with limits, springs, dampers, armature, dry friction and couplings, closures of loops, motors and servos of
-    joints, and gravity are those of the file, without what its options switch off. default_state is at the `ref` of the joints, which MuJoCo has in qpos0.
+    joints, and gravity are those of the file, without what its options switch off. default_state is at the `ref` of the
+    joints, which MuJoCo has in qpos0.
     Spheres and capsules touch planes and each other, and spheres touch boxes; boxes touch planes by their corners, meshes by
     the corners of their convex hulls, and cylinders by 16 points of each rim. Which of them may touch is decided as MuJoCo
     does: by contype and conaffinity, by parents and children, and by pairs and excludes. Contact is rigid: solref, solimp and
