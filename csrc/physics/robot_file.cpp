@@ -50,6 +50,12 @@ constexpr TensorMember kTensorMembers[] = {
     {"gravity", &Robot::gravity},
     {"mu", &Robot::mu},
     {"qpos0", &Robot::qpos0},
+    {"friction_loss", &Robot::friction_loss},
+    {"coupling", &Robot::coupling},
+    {"closure", &Robot::closure},
+    {"box_sizes", &Robot::box_sizes},
+    {"box_centers", &Robot::box_centers},
+    {"box_orientations", &Robot::box_orientations},
 };
 
 std::string contents_of(const std::string& path) {
@@ -130,14 +136,29 @@ RobotActuator read_actuator(JsonReader& reader) {
 
 RobotContact read_contact(JsonReader& reader) {
   RobotContact contact = {};
-  reader.object({"ball", "plane", "other", "end", "other_end"}, [&](const std::string& key) {
-    (key == "ball"    ? contact.ball
-     : key == "plane" ? contact.plane
-     : key == "other" ? contact.other
-     : key == "end"   ? contact.end
-                      : contact.other_end) = reader.integer();
+  reader.object({"ball", "plane", "other", "end", "other_end", "box"}, [&](const std::string& key) {
+    (key == "ball"        ? contact.ball
+     : key == "plane"     ? contact.plane
+     : key == "other"     ? contact.other
+     : key == "end"       ? contact.end
+     : key == "other_end" ? contact.other_end
+                          : contact.box) = reader.integer();
   });
   return contact;
+}
+
+RobotCoupling read_coupling(JsonReader& reader) {
+  RobotCoupling coupling = {};
+  reader.object({"joint", "other"},
+                [&](const std::string& key) { (key == "joint" ? coupling.joint : coupling.other) = reader.integer(); });
+  return coupling;
+}
+
+RobotClosure read_closure(JsonReader& reader) {
+  RobotClosure closure = {};
+  reader.object({"body", "other"},
+                [&](const std::string& key) { (key == "body" ? closure.body : closure.other) = reader.integer(); });
+  return closure;
 }
 
 Robot read_robot(JsonReader& reader) {
@@ -167,6 +188,12 @@ Robot read_robot(JsonReader& reader) {
       reader.array([&] { robot.actuators.push_back(read_actuator(reader)); });
     } else if (key == "contacts") {
       reader.array([&] { robot.contacts.push_back(read_contact(reader)); });
+    } else if (key == "couplings") {
+      reader.array([&] { robot.couplings.push_back(read_coupling(reader)); });
+    } else if (key == "closures") {
+      reader.array([&] { robot.closures.push_back(read_closure(reader)); });
+    } else if (key == "boxes") {
+      reader.array([&] { robot.boxes.push_back(reader.integer()); });
     } else {
       std::vector<std::string_view> names;
       for (const TensorMember& tensor : kTensorMembers) names.push_back(tensor.name);
@@ -176,7 +203,9 @@ Robot read_robot(JsonReader& reader) {
       });
     }
   };
-  reader.object({"format", "version", "dt", "bodies", "joints", "actuators", "contacts", "tensors"}, read);
+  reader.object({"format", "version", "dt", "bodies", "joints", "actuators", "contacts", "couplings", "closures",
+                 "boxes", "tensors"},
+                read);
   reader.end();
   return robot;
 }
@@ -243,20 +272,25 @@ namespace {
 struct RobotParts {
   robots::Numbers parents, joints, actuators;
   std::vector<double> ranges;
-  robots::Numbers balls, contacts;
+  robots::Numbers balls, boxes, contacts, couplings, closures;
   std::vector<std::string> body_names, joint_names, actuator_names;
   Tensors numbers;
   at::Tensor qpos0;
   double dt;
 };
-LCP_MEMBERS(RobotParts, parents, joints, actuators, ranges, balls, contacts, body_names, joint_names, actuator_names,
-            numbers, qpos0, dt)
+LCP_MEMBERS(RobotParts, parents, joints, actuators, ranges, balls, boxes, contacts, couplings, closures, body_names,
+            joint_names, actuator_names, numbers, qpos0, dt)
 
 RobotParts parts_of_file(const std::string& path) {
   const Robot robot = load_robot(path);
-  RobotParts parts = {
-      robot.parents, {},      {}, {}, robot.balls, {}, robot.body_names, {}, {}, robots::numbers_of(robot),
-      robot.qpos0,   robot.dt};
+  RobotParts parts = {};
+  parts.parents = robot.parents;
+  parts.balls = robot.balls;
+  parts.boxes = robot.boxes;
+  parts.body_names = robot.body_names;
+  parts.numbers = robots::numbers_of(robot);
+  parts.qpos0 = robot.qpos0;
+  parts.dt = robot.dt;
   for (const RobotJoint& joint : robot.joints) {
     parts.joints.insert(parts.joints.end(), {joint.body, static_cast<std::int64_t>(joint.kind), joint.has_limits});
     parts.joint_names.push_back(joint.name);
@@ -270,7 +304,13 @@ RobotParts parts_of_file(const std::string& path) {
   }
   for (const RobotContact& contact : robot.contacts) {
     parts.contacts.insert(parts.contacts.end(),
-                          {contact.ball, contact.plane, contact.other, contact.end, contact.other_end});
+                          {contact.ball, contact.plane, contact.other, contact.end, contact.other_end, contact.box});
+  }
+  for (const RobotCoupling& coupling : robot.couplings) {
+    parts.couplings.insert(parts.couplings.end(), {coupling.joint, coupling.other});
+  }
+  for (const RobotClosure& closure : robot.closures) {
+    parts.closures.insert(parts.closures.end(), {closure.body, closure.other});
   }
   return parts;
 }

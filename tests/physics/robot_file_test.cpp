@@ -26,7 +26,10 @@ constexpr std::string_view kText = R"({"format": "torchlcp robot",
  "actuators": [
   {"name": "motor", "joint": 1, "control_range": [-Infinity, Infinity], "force_range": [-2.0, 3e0]}],
  "contacts": [
-  {"ball": 0, "plane": 0, "other": -1, "end": -1, "other_end": -1}],
+  {"ball": 0, "plane": 0, "other": -1, "end": -1, "other_end": -1, "box": -1},
+  {"ball": 0, "plane": -1, "other": -1, "end": -1, "other_end": -1, "box": 0}],
+ "couplings": [], "closures": [],
+ "boxes": [1],
  "tensors": {
   "mass": {"dtype": "float64", "shape": [2], "values": [1.0, 0.5]},
   "inertia": {"dtype": "float64", "shape": [2, 3, 3], "values": [1, 0, 0, 0, 1, 0, 0, 0, 1, 2, 0, 0, 0, 2, 0, 0, 0, 2]},
@@ -45,9 +48,15 @@ constexpr std::string_view kText = R"({"format": "torchlcp robot",
   "radii": {"dtype": "float64", "shape": [1], "values": [0.5]},
   "normals": {"dtype": "float64", "shape": [1, 3], "values": [0.0, 0.0, 1.0]},
   "offsets": {"dtype": "float64", "shape": [1], "values": [0.0]},
-  "mu": {"dtype": "float64", "shape": [1], "values": [Infinity]},
+  "mu": {"dtype": "float64", "shape": [2], "values": [Infinity, 0.5]},
   "gravity": {"dtype": "float64", "shape": [3], "values": [0.0, 0.0, -9.81]},
-  "qpos0": {"dtype": "float64", "shape": [2], "values": [-0.25, 0.5]}}}
+  "qpos0": {"dtype": "float64", "shape": [2], "values": [-0.25, 0.5]},
+  "friction_loss": {"dtype": "float64", "shape": [2], "values": [0.0, 0.1]},
+  "coupling": {"dtype": "float64", "shape": [0, 5], "values": []},
+  "closure": {"dtype": "float64", "shape": [0, 2, 3], "values": []},
+  "box_sizes": {"dtype": "float64", "shape": [1, 3], "values": [0.1, 0.1, 0.1]},
+  "box_centers": {"dtype": "float64", "shape": [1, 3], "values": [9.0, 0.0, 0.0]},
+  "box_orientations": {"dtype": "float64", "shape": [1, 4], "values": [1.0, 0.0, 0.0, 0.0]}}}
 )";
 
 class RobotFileTest : public testing::Test {
@@ -95,13 +104,16 @@ TEST_F(RobotFileTest, ReadsWhatIsThere) {
   EXPECT_EQ(robot.actuators[0].joint, 1);
   EXPECT_EQ(robot.actuators[0].control_range, RobotActuator::kUnlimited);
   EXPECT_EQ(robot.actuators[0].force_range, (RobotActuator::Range{-2, 3}));
-  ASSERT_EQ(robot.contacts.size(), 1);
+  ASSERT_EQ(robot.contacts.size(), 2);
   EXPECT_EQ(robot.contacts[0].plane, 0);
   EXPECT_EQ(robot.contacts[0].other, RobotContact::kNone);
+  EXPECT_EQ(robot.contacts[1].box, 0);
+  EXPECT_EQ(robot.boxes, (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(robot.friction_loss[1].item<double>(), 0.1);
   EXPECT_EQ(robot.dt, 0.01);
   EXPECT_EQ(robot.position.scalar_type(), at::kFloat);
   EXPECT_EQ(robot.inertia[1][2][2].item<double>(), 2);
-  EXPECT_EQ(robot.mu.item<double>(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(robot.mu[0].item<double>(), std::numeric_limits<double>::infinity());
 
   const RobotJointPlace pivot = joint(robot, "pivot");
   EXPECT_EQ(pivot.number, 1);
@@ -147,7 +159,7 @@ TEST_F(RobotFileTest, WhatIsWrongIsNamedWithItsLine) {
            Fault{"0.01", "-0.01", ": dt must be > 0; got -0.01"},
            Fault{"\"dt\"", "\"step\"",
                  " line 3: unexpected step; what may follow is dt, bodies, joints, actuators, contacts, "
-                 "tensors"},
+                 "couplings, closures, boxes, tensors"},
            Fault{"\"parent\": -1", "\"parent\": -1, \"parent\": 0",
                  " line 5: unexpected parent; what may follow is balls"},
            Fault{", \"balls\": 1", "", " line 5: balls is missing"},
@@ -157,14 +169,14 @@ TEST_F(RobotFileTest, WhatIsWrongIsNamedWithItsLine) {
            Fault{"slide", "screw", " line 8: kind must be free, ball, slide, hinge; got screw"},
            Fault{"false", "0", " line 8: expected true or false; got 0"},
            Fault{"[-2.0, 3e0]", "[-2.0]", " line 11: a range must be two numbers; got 1"},
-           Fault{"float64", "int64", " line 15: dtype must be float32 or float64; got int64"},
-           Fault{"[2]", "[3]", " line 15: the shape [3] does not fit 2 values"},
-           Fault{"[2]", "[-2]", " line 15: sizes must be >= 0; got -2"},
-           Fault{"[1.0, 0.5]", "[[1.0], 0.5]", " line 15: expected a number or a word; got ["},
+           Fault{"float64", "int64", " line 18: dtype must be float32 or float64; got int64"},
+           Fault{"[2]", "[3]", " line 18: the shape [3] does not fit 2 values"},
+           Fault{"[2]", "[-2]", " line 18: sizes must be >= 0; got -2"},
+           Fault{"[1.0, 0.5]", "[[1.0], 0.5]", " line 18: expected a number or a word; got ["},
            Fault{"[2], \"values\": [1.0, 0.5]", "[0, 9000000000000000000, 9000000000000000000], \"values\": []",
-                 " line 15: the shape [0, 9000000000000000000, 9000000000000000000] does not fit 0 values"},
+                 " line 18: the shape [0, 9000000000000000000, 9000000000000000000] does not fit 0 values"},
            Fault{"{\"format\"", "[\"format\"", " line 1: expected {; got ["},
-           Fault{"0.5]}}}", "0.5]}}} {", " line 34: expected the end of the file; got {"},
+           Fault{"0.0]}}}", "0.0]}}} {", " line 43: expected the end of the file; got {"},
        }) {
     EXPECT_EQ(message_of(with(fault.part, fault.other)), fault.message);
   }

@@ -5,7 +5,8 @@
 //    "bodies": [{"name": "rod", "parent": -1, "balls": 0}],
 //    "joints": [{"name": "pivot", "body": 0, "kind": "hinge", "has_limits": false}],
 //    "actuators": [{"name": "motor", "joint": 0, "control_range": [-1.0, 1.0], "force_range": [-Infinity, Infinity]}],
-//    "contacts": [{"ball": 0, "plane": 0, "other": -1, "end": -1, "other_end": -1}],
+//    "contacts": [{"ball": 0, "plane": 0, "other": -1, "end": -1, "other_end": -1, "box": -1}],
+//    "couplings": [{"joint": 1, "other": 0}], "closures": [{"body": 1, "other": -1}], "boxes": [0],
 //    "tensors": {"mass": {"dtype": "float64", "shape": [1], "values": [1.0]}, ...}}
 //
 // The tensors are all those of a Robot, qpos0 among them, by the names of its members, with their numbers in the order

@@ -455,6 +455,8 @@ class Robot:
             "joints": [joint._asdict() for joint in self.joints],
             "actuators": [actuator._asdict() for actuator in self.actuators],
             "contacts": [contact._asdict() for contact in self.contacts],
+            "couplings": [coupling._asdict() for coupling in self.couplings],
+            "closures": [closure._asdict() for closure in self.closures],
         }
         tensors = {}
         for name, x in (*zip(_TENSORS, self._numbers, strict=True), ("qpos0", self.default_state().qpos)):
@@ -468,6 +470,7 @@ class Robot:
 
         rows = ['"format": "torchlcp robot"', '"version": 1', f'"dt": {line(self.dt)}']
         rows += [f'{line(key)}: [' + ",".join(f"\n  {line(item)}" for item in items) + "]" for key, items in lists.items()]
+        rows.append(f'"boxes": {line([int(body) for body in self.boxes])}')
         rows.append('"tensors": {' + ",".join(f"\n  {line(name)}: {line(x)}" for name, x in tensors.items()) + "}")
         text = "{" + ",\n ".join(rows) + "}\n"
         with tempfile.TemporaryDirectory(dir=pathlib.Path(path).absolute().parent, prefix=".torchlcp-") as folder:
@@ -487,10 +490,11 @@ def load_robot(path: str | os.PathLike[str]) -> Robot:
         found = torch.ops.lcp._load_robot(os.fspath(path))
     except RuntimeError as error:
         raise ValueError(str(error)) from None
-    parents, joints, driven, ranges, balls, contacts, body_names, joint_names, actuator_names, numbers, qpos0, dt = found
+    (parents, joints, driven, ranges, balls, boxes, contacts, couplings, closures, body_names, joint_names, actuator_names,
+     numbers, qpos0, dt) = found
     bounds = [(ranges[k], ranges[k + 1]) for k in range(0, len(ranges), 2)]
     return Robot(
-        parents=parents, dt=dt, body_names=body_names, balls=balls, qpos0=qpos0,
+        parents=parents, dt=dt, body_names=body_names, balls=balls, boxes=boxes, qpos0=qpos0,
         joints=[
             RobotJoint(joints[3 * k], _KINDS[joints[3 * k + 1]], bool(joints[3 * k + 2]), name)
             for k, name in enumerate(joint_names)
@@ -498,6 +502,8 @@ def load_robot(path: str | os.PathLike[str]) -> Robot:
         actuators=[
             RobotActuator(joint, bounds[2 * k], bounds[2 * k + 1], actuator_names[k]) for k, joint in enumerate(driven)
         ],
-        contacts=[RobotContact(*contacts[k:k + 5]) for k in range(0, len(contacts), 5)],
+        contacts=[RobotContact(*contacts[k:k + 6]) for k in range(0, len(contacts), 6)],
+        couplings=[RobotCoupling(*couplings[k:k + 2]) for k in range(0, len(couplings), 2)],
+        closures=[RobotClosure(*closures[k:k + 2]) for k in range(0, len(closures), 2)],
         **dict(zip(_TENSORS, numbers, strict=True)),
     )
