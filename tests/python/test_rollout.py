@@ -10,7 +10,7 @@ from support import TIES, assert_near, assert_same, check_meta, check_meta_strid
 
 pytestmark = pytest.mark.usefixtures("own_steps")
 
-EVERY = 2**32 - 1  # the bits of all gradients
+EVERY = 2**62 - 1  # the bits of all gradients
 
 # step: the text, without the tolerance and ties. x: the inputs. inputs, results: how many of them are differentiable.
 # status: the place of the status among the results. columns: those of the first result that are unique.
@@ -101,7 +101,7 @@ def own_spring(*batch, steps, seed):
 LAWS = {"exact_cone": "", "polyhedral": " directions=5 angle=0.3", "compliant": " sigma=0.001 beta=1"}
 BALLS = 8
 # Where the state and u of a scene of rigid bodies stand, and how many inputs there are.
-STATE, FORCES, RIGID_INPUTS = slice(23, 27), 29, 30
+STATE, FORCES, RIGID_INPUTS = slice(26, 30), 32, 33
 
 
 def is_rigid(rollout):
@@ -607,7 +607,8 @@ def test_mistakes_are_named():
             ("pairs=1,0,-1,0", "pair 0 names body 1 of 1"), ("pairs=0,8,-1,0", "pair 0 names ball 8 of 8"),
             ("pairs=0,0,-1,9", "pair 0 names ball 8 of 8"),
             ("pairs=0,0,-1,1", "pair 0 must be of a body and another one, or a fixed plane"),
-            ("pairs=0,0,-1,0,0,0,-1,0", "pairs and limits must be as many as mu's c = 8 contacts; got 9")):
+            ("pairs=0,0,-1,0,0,0,-1,0",
+             "pairs, limits, resisted, couplings and closures must be as many as mu's c = 8 contacts; got 9")):
         assert error("cube, exact_cone", old=pairs, new=new) == message
     assert error("cube, polyhedral", old="directions=5", new="directions=2") == "directions must be from 3 to 1000; got 2"
     assert error("cube, polyhedral", old="directions=5", new=f"directions={2**32 + 4}") == (
@@ -638,7 +639,8 @@ def test_mistakes_are_named():
     rollout = make("cube, polyhedral", steps=3)
     step, path = text(rollout), run(rollout)
     assert error_of(lambda: lcp._rollout(step, rollout.x, 8)) == "saved must be 56 or 0; got 8"
-    assert error_of(lambda: lcp._rollout(step, rollout.x[:-1], 0)) == "x must have 30 tensors; got 29"
+    few = f"x must have {RIGID_INPUTS} tensors; got {RIGID_INPUTS - 1}"
+    assert error_of(lambda: lcp._rollout(step, rollout.x[:-1], 0)) == few
     assert error_of(lambda: lcp._rollout_adjoint(step, rollout.x, path, path[:4], 1)) == "g must have 7 tensors; got 4"
     assert "ties must be" in error_of(lambda: lcp._rollout_adjoint(text(rollout, "both"), rollout.x, path, path[:7], 1))
 
