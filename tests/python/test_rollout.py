@@ -101,7 +101,7 @@ def own_spring(*batch, steps, seed):
 LAWS = {"exact_cone": "", "polyhedral": " directions=5 angle=0.3", "compliant": " sigma=0.001 beta=1"}
 BALLS = 8
 # Where the state and u of a scene of rigid bodies stand, and how many inputs there are.
-STATE, FORCES, RIGID_INPUTS = slice(26, 30), 32, 33
+STATE, FORCES, RIGID_INPUTS = slice(29, 33), 35, 36
 
 
 def is_rigid(rollout):
@@ -605,7 +605,7 @@ def test_mistakes_are_named():
     for new, message in (
             ("pairs=0,0,-1", "pairs must have four numbers each; got 31"),
             ("pairs=1,0,-1,0", "pair 0 names body 1 of 1"), ("pairs=0,8,-1,0", "pair 0 names ball 8 of 8"),
-            ("pairs=0,0,-1,9", "pair 0 names ball 8 of 8"),
+            ("pairs=0,0,-1,9", "pair 0 names box 0 of 0"),
             ("pairs=0,0,-1,1", "pair 0 must be of a body and another one, or a fixed plane"),
             ("pairs=0,0,-1,0,0,0,-1,0",
              "pairs, limits, resisted, couplings and closures must be as many as mu's c = 8 contacts; got 9")):
