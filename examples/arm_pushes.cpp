@@ -1,4 +1,4 @@
-// An arm of seven joints pushes a ball to a mark: what its servos aim at is found by gradients through contact.
+// An arm of seven joints pushes a box to a mark: what its servos aim at is found by gradients through contact.
 //
 //   python -m torchlcp.convert_robot arm.xml        reads MJCF, and writes arm.json, once
 //   arm_pushes arm.json
@@ -15,9 +15,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   const physics::Robot robot = physics::load_robot(argv[1]);
-  const physics::RobotJointPlace ball = physics::joint(robot, "ball");
+  const physics::RobotJointPlace box = physics::joint(robot, "box");
   const auto numbers = [](std::vector<double> x) { return torch::tensor(x, torch::kDouble); };
-  const torch::Tensor before = numbers({0, 1.130, 0, -1.577, 0, 0.828, 0}),  // rad, the tool behind the ball
+  const torch::Tensor before = numbers({0, 1.130, 0, -1.577, 0, 0.828, 0}),  // rad, the tool behind the box
       mark = numbers({0.80, 0.10});                                          // m
   physics::RobotState start = physics::default_state(robot);
   start.qpos.narrow(-1, 0, 7).copy_(before);
@@ -26,18 +26,18 @@ int main(int argc, char** argv) {
   const torch::Tensor share = (2 * torch::linspace(0, 1, rows, torch::kDouble)).clamp_max(1).unsqueeze(-1);
 
   torch::Tensor after = numbers({0, 1.193, 0, -1.348, 0, 0.730, 0}).requires_grad_();  // rad, the tool ahead
-  torch::optim::Adam optimizer({after}, torch::optim::AdamOptions(0.01));
-  for (int iteration = 0; iteration < 150; ++iteration) {
+  torch::optim::Adam optimizer({after}, torch::optim::AdamOptions(0.02));
+  for (int iteration = 0; iteration < 200; ++iteration) {
     const torch::Tensor control = before + share * (after - before);
     const physics::RobotSolution rollout = physics::simulate(start, {control, {}}, rows, robot);
-    const torch::Tensor end = rollout.next.qpos[-1].narrow(-1, ball.qpos, 2);
+    const torch::Tensor end = rollout.next.qpos[-1].narrow(-1, box.qpos, 2);
     const torch::Tensor loss = (end - mark).square().sum();
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
     const double miss = 1000 * std::sqrt(loss.item<double>());
     if (iteration % 10 == 0 || miss < 1) {
-      std::cout << "iteration " << iteration << ": the ball ends " << miss << " mm from the mark\n";
+      std::cout << "iteration " << iteration << ": the box ends " << miss << " mm from the mark\n";
     }
     if (miss < 1) return 0;
   }
