@@ -84,7 +84,7 @@ def pose(position, quaternion):
 
 
 class Model:
-    """One robot, as it is and as it moves freely: without contacts, limits, springs, dampers and actuators."""
+    """One robot, as it is and as it moves freely: without contacts, limits, equations and forces of joints."""
 
     def __init__(self, source):
         from torchlcp import physics
@@ -111,7 +111,8 @@ class Model:
         zeros = torch.zeros_like
         self.free = self.robot.replace(
             contacts=[], mu=torch.zeros(0).double(), joints=[joint._replace(has_limits=False) for joint in self.robot.joints],
-            damping=zeros(self.robot.damping), spring=zeros(self.robot.spring), actuators=motors,
+            damping=zeros(self.robot.damping), spring=zeros(self.robot.spring), friction_loss=(), couplings=[], coupling=(),
+            closures=[], closure=(), actuators=motors,
             gear=torch.ones(len(motors)).double(), actuator_force=torch.tensor([[1.0, 0, 0, 0]]).double().repeat(len(motors), 1))
         self.dofs = [self.free_mujoco.jnt_dofadr[k] for k in self.driven]
         self.is_floating = self.robot.joints[0].kind == "free"
@@ -355,8 +356,9 @@ def times(model, quick, row):
     robot, m = model.robot, model.mujoco
     if model.ignored:
         robot = robot.replace(contacts=[], mu=torch.zeros(0).double())
-        for flag in (mujoco.mjtDisableBit.mjDSBL_CONTACT, mujoco.mjtDisableBit.mjDSBL_EQUALITY):
-            m.opt.disableflags |= int(flag)
+        m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+        if any("equality" in name for name in model.ignored):
+            m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_EQUALITY)
     m.opt.integrator = int(mujoco.mjtIntegrator.mjINT_EULER)  # MuJoCo has no differences of Runge-Kutta steps
     rounds, seconds, rows = (1, 0.02, 100) if quick else (3, 0.2, 1000)
     random = torch.Generator().manual_seed(SEED)
