@@ -25,7 +25,7 @@ double sum_of_lengths(const Tensor& r) {
   return lengths_of(r).nan_to_num(kFailed, kFailed, kFailed).sum().item<double>();
 }
 
-// What a sum over residuals has of own parameters, all for each of the b.
+// The derivatives of a sum over residuals in own parameters, for each of the b.
 struct OwnLocal {
   Tensor slope;      // [b, q]
   Tensor curvature;  // [b, q, q]

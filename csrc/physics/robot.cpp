@@ -46,7 +46,7 @@ std::vector<Piece> coordinates_of(JointKind kind) {
   return {{kCoordinate, 1}};
 }
 
-// Of the tangent space of coordinates_of.
+// The pieces of the tangent space of coordinates_of.
 std::vector<Piece> turns_of(JointKind kind) {
   std::vector<Piece> all = coordinates_of(kind);
   for (Piece& piece : all) piece.count = piece.part == kOrientation ? 3 : piece.count;

@@ -127,7 +127,7 @@ class LinearStep {
   Problem& begin_problem(std::span<const int> chosen, Leaves& read);
   void end_problem(Problem& problem, const SolvedContacts& solution, Leaves& read);
   void add_data(const Problem& problem, const SolvedContacts& at, Leaves& read, Data& data);
-  void add_trees(const Problem& problem, const SolvedContacts& at, Leaves& read, Data& data);
+  void add_trees(const Problem& problem, const SolvedContacts& at, const double* u, Data& data);
   void set_displacements();
   template <class Rate>
   void add_displacements(int body, const Rate& rate, Vector<Variable>& angular, Vector<Variable>& linear);

@@ -51,7 +51,7 @@ TEST_F(DirectFrictionTest, SatisfiesCoulombsLawAtDependentContacts) {
   EXPECT_LT(largest(v - free - times(plank.inverse_mass, times(plank.J.t(), impulse))), 1e-14);
   EXPECT_LE((impulse.abs() - plank.limit).max().item<double>(), 1e-14);
   EXPECT_LT(largest((impulse + plank.limit * slip.sign()) * (slip != 0)), 1e-14);
-  // Where one contact sticks, the plank pivots on it. Two hold it; the third one is at its limit.
+  // A plank of which one contact sticks pivots on it. Two hold it; the third one is at its limit.
   const Tensor sticking = (slip == 0).sum(-1);
   for (const int k : {0, 1, 2}) EXPECT_GT(count(sticking == k), 100) << k << " contacts stick";
 }

@@ -25,10 +25,11 @@ constexpr double kRounding = 1e-9;  // errors of at most this part of the observ
 // The interval of mu is looked for at this many distances from the estimate, in a geometric sequence, and then at as
 // many equidistant ones between the last within it and the next.
 constexpr std::int64_t kDistances = 16;
-// Of the other unknowns for each mu: an error of 1e-6 of the objective is far below the square of the noise.
+// The limits of the fit of the other unknowns for each mu: an error of 1e-6 of the objective is far below the square of
+// the noise.
 constexpr std::int64_t kProfileIterations = 20;
 constexpr double kProfileTolerance = 1e-3;
-// Where the root of the excess at a distance is this close to 1, a parabola from the estimate through it gives the end.
+// A parabola from the estimate through a distance gives the end where the root of the excess there is this close to 1.
 constexpr double kRegular = 0.2;
 // The number of distances that are tried: first by parabolas, then by linear interpolation between a distance within
 // the interval and one beyond it.
