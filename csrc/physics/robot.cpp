@@ -6,8 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lcp/tensor_number.h"
 #include "ops/rollout/rollout.h"
@@ -24,7 +30,7 @@ namespace {
 using at::Tensor;
 using namespace rigid;  // NOLINT(google-build-using-namespace): the names of the parameters
 
-constexpr std::size_t kFirst = kParameters, kForces = kFirst + kStateParts, kInputs = kForces + 1;
+constexpr std::size_t kFirst = kParameters;  // the place of the first part of the state among the inputs
 constexpr std::size_t kGamma = kStateParts, kStatus = kGamma + 4, kIterations = kStatus + 1;
 
 // Which numbers of a joint belong to which part of a state.
@@ -89,11 +95,16 @@ Tensor joined(const Tensors& parts, const Tensor& like) {
   return parts.empty() ? like.narrow(-1, 0, 0) : at::cat(parts, -1);
 }
 
+// Numbers `begin` to `begin + count` of x, [..., n].
+Tensor part_of(const Tensor& x, std::int64_t begin, std::int64_t count) {
+  return count == x.size(-1) ? x : x.narrow(-1, begin, count);
+}
+
 // Divides numbers, [..., n], among the parts of a state, and the reverse.
 void divide(const std::vector<Piece>& pieces, const Tensor& x, std::array<Tensors, kStateParts>& to) {
   std::int64_t begin = 0;
   for (const Piece& piece : pieces) {
-    to[piece.part].push_back(x.narrow(-1, begin, piece.count));
+    to[piece.part].push_back(part_of(x, begin, piece.count));
     begin += piece.count;
   }
 }
@@ -102,27 +113,29 @@ Tensor collect(const std::vector<Piece>& pieces, const Tensors& parts) {
   std::array<std::int64_t, kStateParts> begin = {};
   Tensors all;
   for (const Piece& piece : pieces) {
-    all.push_back(parts[piece.part].narrow(-1, begin[piece.part], piece.count));
+    all.push_back(part_of(parts[piece.part], begin[piece.part], piece.count));
     begin[piece.part] += piece.count;
   }
   return joined(all, parts[kCoordinate]);
 }
 
-// The parts of a state.
-Tensors parts_of(const Numbers& kinds, const Tensor& qpos, const Tensor& qvel, Pieces of_qpos = coordinates_of) {
-  std::array<Tensors, kStateParts> parts;
-  divide(pieces_of(kinds, of_qpos), qpos, parts);
-  divide(pieces_of(kinds, velocities_of), qvel, parts);
-  Tensors all;
-  for (std::size_t k = 0; k < parts.size(); ++k) {
-    all.push_back(joined(parts[k], k == kVelocity || k == kAngularVelocity || k == kSpeed ? qvel : qpos));
-  }
-  return all;
-}
+// The pieces of the coordinates, or of their tangent space, and of the velocities of all joints.
+struct StatePieces {
+  std::vector<Piece> coordinates, velocities;
 
-RobotState state_of(const Numbers& kinds, const Tensors& parts) {
-  return {collect(pieces_of(kinds, coordinates_of), parts), collect(pieces_of(kinds, velocities_of), parts)};
-}
+  // The parts of a state.
+  Tensors parts_of(const Tensor& qpos, const Tensor& qvel) const {
+    std::array<Tensors, kStateParts> parts;
+    divide(coordinates, qpos, parts);
+    divide(velocities, qvel, parts);
+    Tensors all;
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      all.push_back(joined(parts[k], k == kVelocity || k == kAngularVelocity || k == kSpeed ? qvel : qpos));
+    }
+    return all;
+  }
+  RobotState state_of(const Tensors& parts) const { return {collect(coordinates, parts), collect(velocities, parts)}; }
+};
 
 // [..., 4 r] with each quaternion of length 1.
 Tensor unit_quaternions(const Tensor& x) {
@@ -175,21 +188,27 @@ const std::vector<Number>& all_numbers() {
   return all;
 }
 
+std::int64_t planes_of(const Tensors& numbers) { return numbers[16].size(-1); }
+std::int64_t boxes_of(const Tensors& numbers) { return numbers[19].dim() > 1 ? numbers[19].size(-2) : 0; }
+
 // The sizes of a robot.
 struct Sizes {
   Numbers kinds, resisted;
-  std::int64_t bodies, dofs, actuators, balls, planes, boxes, contacts, limits, couplings, closures;
+  StatePieces pieces;
+  std::int64_t bodies, coordinates, dofs, actuators, balls, planes, boxes, contacts, limits, couplings, closures;
 
   Sizes(const ops::StepText& structure, const Tensors& numbers) {
     const Numbers joints = structure.counts("joints");
     for (std::size_t k = 1; k < joints.size(); k += 2) kinds.push_back(joints[k]);
     bodies = std::ssize(structure.counts("parents"));
-    dofs = size_of(pieces_of(kinds, velocities_of));
+    pieces = {pieces_of(kinds, coordinates_of), pieces_of(kinds, velocities_of)};
+    coordinates = size_of(pieces.coordinates);
+    dofs = size_of(pieces.velocities);
     actuators = std::ssize(structure.counts("actuators"));
     balls = 0;
     for (const std::int64_t count : structure.counts("balls")) balls += count;
-    planes = numbers[16].size(-1);
-    boxes = numbers[19].dim() > 1 ? numbers[19].size(-2) : 0;
+    planes = planes_of(numbers);
+    boxes = boxes_of(numbers);
     contacts = std::ssize(structure.counts("pairs")) / 4;
     limits = std::ssize(structure.counts("limits")) / 2;
     resisted = structure.counts_if("resisted");
@@ -223,58 +242,135 @@ struct Sizes {
   }
 };
 
-// The inputs of the operator, [..., k] and for u [..., T, k], in float64.
-Tensors packed(const RobotState& state, const RobotInput& input, std::int64_t rows, const Sizes& sizes,
-               const Tensors& numbers, std::int64_t substeps) {
-  const auto number = [](const Tensor& x) { return x.to(at::kDouble); };
-  const std::vector<Number>& all = all_numbers();
-  TORCH_CHECK(numbers.size() == all.size(), "a robot has ", all.size(), " tensors; got ", numbers.size());
-  const at::TensorOptions options = state.qpos.options().dtype(at::kDouble);
-  const auto zeros = [&](std::int64_t size) { return at::zeros({1}, options).expand({size}); };
-  Tensors x(kInputs);
-  for (std::size_t k = 0; k < all.size(); ++k) {
-    std::vector<std::int64_t> core;
-    if (all[k].letter != ' ') core.push_back(sizes[all[k].letter]);
-    core.insert(core.end(), all[k].each.begin(), all[k].each.end());
-    const Tensor& own = numbers[k];
+// x, [..., ...], with its last `dims` dimensions as one, in float64.
+Tensor as_vector(const Tensor& x, std::int64_t dims) {
+  const Tensor number = x.to(at::kDouble);
+  return dims > 1 ? number.flatten(-dims) : number;
+}
+
+// A robot without its tensors, and these as parameters of the operator. Single steps have the same robot again and
+// again, so that copies of the tensors that are constants are kept.
+class PreparedRobot {
+ public:
+  PreparedRobot(const std::string& structure, const Tensors& numbers)
+      : structure_(structure), sizes_(ops::StepText(structure), numbers) {
+    const std::vector<Number>& all = all_numbers();
+    TORCH_CHECK(numbers.size() == all.size(), "a robot has ", all.size(), " tensors; got ", numbers.size());
+    const auto zeros = [](std::int64_t size) { return at::zeros({size}, at::kDouble); };
+    rest_[kDrag] = zeros(sizes_.bodies);
+    rest_[kRestitution] = rest_[kStiffness] = rest_[kDissipation] = zeros(sizes_.contacts + sizes_.pairs_of_joints());
+    no_forces_ = zeros(6 * sizes_.bodies);
+    no_control_ = zeros(sizes_.actuators);
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const bool is_fixed = is_constant(numbers[k], core_dims(k));
+      Tensor copy = is_fixed ? numbers[k].clone(at::MemoryFormat::Contiguous) : Tensor();
+      const bool is_kept = is_fixed && can_read(copy) && !copy.is_inference();
+      copies_.push_back(is_kept ? std::move(copy) : Tensor());
+      parameters_.push_back(is_kept ? parameter(k, copies_[k]) : Tensor());
+    }
+  }
+
+  const Sizes& sizes() const { return sizes_; }
+  std::string_view structure() const { return structure_; }
+  const Tensor& no_forces() const { return no_forces_; }
+  const Tensor& no_control() const { return no_control_; }
+
+  // Whether a robot has this structure and these constants.
+  bool is_of(const std::string& structure, const Tensors& numbers) const {
+    if (structure != structure_ || numbers.size() != copies_.size()) return false;
+    if (planes_of(numbers) != sizes_.planes || boxes_of(numbers) != sizes_.boxes) return false;
+    for (std::size_t k = 0; k < copies_.size(); ++k) {
+      if (copies_[k].defined() != is_constant(numbers[k], core_dims(k))) return false;
+      if (copies_[k].defined() && !has_same_bits(copies_[k], numbers[k])) return false;
+    }
+    return true;
+  }
+  // Whether it can be used once more: torch.func, FakeTensorMode and inference mode make tensors of their own.
+  bool can_be_kept() const { return can_read(no_forces_) && !no_forces_.is_inference(); }
+
+  // The inputs of the operator before the state, [..., k]. Throws c10::Error where a tensor does not fit the structure.
+  Tensors parameters(const Tensors& numbers) const {
+    Tensors x(rest_.begin(), rest_.end());
+    for (std::size_t k = 0; k < numbers.size(); ++k) {
+      x[all_numbers()[k].parameter] = parameters_[k].defined() ? parameters_[k] : parameter(k, numbers[k]);
+    }
+    return x;
+  }
+
+ private:
+  static bool is_constant(const Tensor& x, std::int64_t dims) {
+    return x.dim() == dims && can_read(x) && x.device().is_cpu() && x.scalar_type() == at::kDouble &&
+           x.is_contiguous() && !x.requires_grad() && !x._fw_grad(/*level=*/0).defined();
+  }
+  static bool has_same_bits(const Tensor& x, const Tensor& y) {
+    return x.sizes() == y.sizes() &&
+           (x.numel() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
+  }
+  // How many dimensions tensor k has behind those of the batch.
+  static std::int64_t core_dims(std::size_t k) {
+    const Number& number = all_numbers()[k];
+    return std::ssize(number.each) + (number.letter == ' ' ? 0 : 1);
+  }
+  Tensor parameter(std::size_t k, const Tensor& x) const {
+    const Number& number = all_numbers()[k];
+    Numbers core;
+    if (number.letter != ' ') core.push_back(sizes_[number.letter]);
+    core.insert(core.end(), number.each.begin(), number.each.end());
     const auto dims = std::ssize(core);
-    TORCH_CHECK(own.is_floating_point() && own.dim() >= dims && own.sizes().slice(own.dim() - dims) == core,
-                all[k].name, " must be floating-point numbers [..., ", c10::Join(", ", core), "]; got ",
-                own.scalar_type(), " ", own.sizes());
-    x[all[k].parameter] = dims > 1 ? number(own).flatten(-dims) : number(own);
+    TORCH_CHECK(x.is_floating_point() && x.dim() >= dims && x.sizes().slice(x.dim() - dims) == core, number.name,
+                " must be floating-point numbers [..., ", c10::Join(", ", core), "]; got ", x.scalar_type(), " ",
+                x.sizes());
+    const std::int64_t of_joints = sizes_.pairs_of_joints();
+    const Tensor vector = as_vector(x, dims);
+    return number.parameter == kMu && of_joints > 0 ? at::constant_pad_nd(vector, {0, of_joints}) : vector;
   }
-  if (const std::int64_t of_joints = sizes.pairs_of_joints(); of_joints > 0) {
-    std::vector<std::int64_t> shape = leading(x[kMu]).vec();
-    shape.push_back(of_joints);
-    x[kMu] = at::cat({x[kMu], zeros(1).expand(shape)}, -1);
-  }
-  x[kDrag] = zeros(sizes.bodies);
-  for (const std::size_t k : {kRestitution, kStiffness, kDissipation}) {
-    x[k] = zeros(sizes.contacts + sizes.pairs_of_joints());
-  }
-  check_shape("qpos", state.qpos, {size_of(pieces_of(sizes.kinds, coordinates_of))});
+
+  std::string structure_;
+  Sizes sizes_;
+  Tensors copies_, parameters_;           // of each tensor; undefined where it is not kept
+  std::array<Tensor, kParameters> rest_;  // those that no tensor of a robot is
+  Tensor no_forces_, no_control_;
+};
+
+std::shared_ptr<const PreparedRobot> prepared(const std::string& structure, const Tensors& numbers) {
+  thread_local std::shared_ptr<const PreparedRobot> last;
+  if (last && last->is_of(structure, numbers)) return last;
+  auto robot = std::make_shared<const PreparedRobot>(structure, numbers);
+  last = robot->can_be_kept() ? robot : nullptr;
+  return robot;
+}
+
+// The inputs of the operator, [..., k] and for u [..., T, k], in float64. Without `rows`, those of one row, for which
+// the control and the forces have no dimension.
+Tensors packed(const RobotState& state, const RobotInput& input, std::optional<std::int64_t> rows,
+               const PreparedRobot& robot, const Tensors& numbers, std::int64_t substeps) {
+  const Sizes& sizes = robot.sizes();
+  Tensors x = robot.parameters(numbers);
+  check_shape("qpos", state.qpos, {sizes.coordinates});
   check_shape("qvel", state.qvel, {sizes.dofs});
-  const Tensors parts = parts_of(sizes.kinds, number(state.qpos), number(state.qvel));
-  std::copy(parts.begin(), parts.end(), x.begin() + kFirst);
-  const auto of_rows = [&](const char* name, const Tensor& given, std::initializer_list<std::int64_t> core) {
+  const Tensors parts = sizes.pieces.parts_of(as_vector(state.qpos, 1), as_vector(state.qvel, 1));
+  x.insert(x.end(), parts.begin(), parts.end());
+  const auto of_rows = [&](const char* name, const Tensor& given, std::initializer_list<std::int64_t> core,
+                           const Tensor& zeros) {
     const auto dims = static_cast<std::int64_t>(core.size());
-    if (!given.defined()) return zeros(c10::multiply_integers(core)).expand({rows, -1});
+    if (!given.defined()) return rows ? zeros.expand({*rows, -1}) : zeros;
     check_shape(name, given, core);
-    TORCH_CHECK(given.dim() > dims && given.size(0) == rows, name, " must be [", rows, ", ..., ", c10::Join(", ", core),
-                "]; got ", given.sizes());
-    return (dims > 1 ? number(given).flatten(-dims) : number(given)).movedim(0, -2);
+    const Tensor flat = as_vector(given, dims);
+    if (!rows) return flat;
+    TORCH_CHECK(given.dim() > dims && given.size(0) == *rows, name, " must be [", *rows, ", ..., ",
+                c10::Join(", ", core), "]; got ", given.sizes());
+    return flat.dim() == 2 ? flat : flat.movedim(0, -2);
   };
-  const Tensor forces = of_rows("forces", input.forces, {sizes.bodies, 6}),
-               control = of_rows("control", input.control, {sizes.actuators});
-  const auto batch =
-      at::infer_size(forces.sizes().slice(0, forces.dim() - 2), control.sizes().slice(0, control.dim() - 2));
+  const Tensor forces = of_rows("forces", input.forces, {sizes.bodies, 6}, robot.no_forces()),
+               control = of_rows("control", input.control, {sizes.actuators}, robot.no_control());
+  const auto batch = at::infer_size(leading(forces), leading(control));
   const auto wide = [&](const Tensor& each) {
     std::vector<std::int64_t> shape = batch;
-    shape.insert(shape.end(), {rows, each.size(-1)});
-    return each.expand(shape);
+    shape.push_back(each.size(-1));
+    return each.sizes() == shape ? each : each.expand(shape);
   };
-  const Tensor u = at::cat({wide(forces), wide(control)}, -1);
-  x[kForces] = substeps == 1 ? u : u.repeat_interleave(substeps, -2);
+  const Tensor all = at::cat({wide(forces), wide(control)}, -1), u = rows ? all : all.unsqueeze(-2);
+  x.push_back(substeps == 1 ? u : u.repeat_interleave(substeps, -2));
   return x;
 }
 
@@ -284,13 +380,14 @@ Tensors packed(const Feedback<RobotState>& feedback, const Sizes& sizes, std::in
     const Tensor of_rows = ops::of_all_steps(name, x.to(at::kDouble), size, rows, /*steps_first=*/true);
     return substeps == 1 ? of_rows : of_rows.repeat_interleave(substeps, 0);
   };
-  const std::int64_t nv = sizes.dofs, nq = size_of(pieces_of(sizes.kinds, coordinates_of));
+  const std::int64_t nv = sizes.dofs;
+  const StatePieces turns = {pieces_of(sizes.kinds, turns_of), sizes.pieces.velocities};
   const Tensor K = of_steps("K", feedback.K, {sizes.actuators, 2 * nv});
   const Tensor columns =
-      joined(parts_of(sizes.kinds, K.narrow(-1, 0, nv), K.narrow(-1, nv, nv), turns_of), K);  // as the parts of a state
+      joined(turns.parts_of(K.narrow(-1, 0, nv), K.narrow(-1, nv, nv)), K);  // as the parts of a state
   const Tensor all = at::constant_pad_nd(columns, {0, 0, 6 * sizes.bodies, 0});
-  Tensors parts = parts_of(sizes.kinds, of_steps("qpos of the reference", feedback.reference.qpos, {nq}),
-                           of_steps("qvel of the reference", feedback.reference.qvel, {nv}));
+  Tensors parts = sizes.pieces.parts_of(of_steps("qpos of the reference", feedback.reference.qpos, {sizes.coordinates}),
+                                        of_steps("qvel of the reference", feedback.reference.qvel, {nv}));
   parts[kOrientation] = unit_quaternions(parts[kOrientation]);
   std::vector<std::int64_t> batch;
   for (const Tensor& x : parts) batch = at::infer_size(batch, leading(x));
@@ -302,7 +399,7 @@ Tensors packed(const Feedback<RobotState>& feedback, const Sizes& sizes, std::in
   return {all.flatten(-2).movedim(0, -2), at::cat(parts, -1).movedim(0, -2)};
 }
 
-std::string step_text(const ops::StepText& structure, double dt, const RigidOptions& options) {
+std::string step_text(std::string_view structure, double dt, const RigidOptions& options) {
   TORCH_CHECK(dt > 0 && std::isfinite(dt), "dt must be > 0; got ", dt);
   TORCH_CHECK(options.formulation != RigidFormulation::kCompliant,
               "formulation must be exact_cone or polyhedral for robots; got compliant");
@@ -311,8 +408,7 @@ std::string step_text(const ops::StepText& structure, double dt, const RigidOpti
   if (!all.bounce_threshold) all.bounce_threshold = std::numeric_limits<double>::max();
   ops::StepWriter writer("rigid");
   add_options(dt, all, writer);
-  const std::string_view text = structure.text();
-  return writer.text() + std::string(text.substr(text.find(' ')));
+  return writer.text() + std::string(structure.substr(structure.find(' ')));
 }
 
 // The degrees of freedom with dry friction: those of which a number is not 0, or all where the numbers have derivatives
@@ -333,6 +429,7 @@ Numbers resisted_by(const Tensor& friction_loss, std::int64_t dofs) {
 
 // Those of `rows` rows behind `first` other pairs, [..., rows], of the impulses of all pairs, [..., 3 c].
 Tensor row_impulses(const Tensor& gamma, std::int64_t first, std::int64_t rows) {
+  if (rows == 0) return gamma.narrow(-1, 0, 0);
   return gamma.narrow(-1, 3 * first, 3 * rows).unflatten(-1, {rows, 3}).select(-1, 2);
 }
 
@@ -428,62 +525,64 @@ std::string structure_of(const Robot& robot) {
       .text();
 }
 
-RobotSolution roll_out(const RobotState& state, const RobotInput& input, std::int64_t rows,
+RobotSolution roll_out(const RobotState& state, const RobotInput& input, std::optional<std::int64_t> rows,
                        const std::string& structure, const Tensors& numbers, double dt, const RigidOptions& options,
                        const std::optional<Feedback<RobotState>>& feedback) {
-  TORCH_CHECK(rows >= 1, "a rollout must have at least one row; got ", rows);
-  const ops::StepText text(structure);
-  const Sizes sizes(text, numbers);
-  Tensors x = packed(state, input, rows, sizes, numbers, options.substeps), closed;
+  TORCH_CHECK(rows.value_or(1) >= 1, "a rollout must have at least one row; got ", *rows);
+  const auto robot = prepared(structure, numbers);
+  const Sizes& sizes = robot->sizes();
+  const std::int64_t substeps = options.substeps;
+  Tensors x = packed(state, input, rows, *robot, numbers, substeps), closed;
   if (feedback) {
     x[kFirst + kOrientation] = unit_quaternions(x[kFirst + kOrientation]);
-    closed = packed(*feedback, sizes, rows, options.substeps);
+    closed = packed(*feedback, sizes, rows.value_or(1), substeps);
   }
-  const Tensors results = ops::roll_out(step_text(text, dt, options), x, closed);
+  const Tensors results = ops::roll_out(step_text(robot->structure(), dt, options), x, closed);
+  // Steps, [batch..., T, ...] with `dims` dimensions from T on, as [rows, batch..., ...]: `one` of those of a row.
+  const auto of_rows = [&](const Tensor& given, std::int64_t dims, const auto& one) {
+    if (substeps == 1 && !rows) return given.select(-dims, 0);
+    const Tensor steps = given.dim() == dims ? given : given.movedim(-dims, 0);
+    if (substeps == 1) return steps;
+    const Tensor found = one(steps.unflatten(0, {-1, substeps}));
+    return rows ? found : found.select(0, 0);
+  };
   const at::ScalarType dtype = state.qvel.scalar_type();
-  const RobotState next = state_of(sizes.kinds, results);
-  const auto of_rows = [&](const Tensor& all, std::int64_t dim) {
-    const Tensor first = all.movedim(dim, 0);
-    return options.substeps == 1 ? first : first.unflatten(0, {rows, options.substeps});
+  const auto last = [&](const Tensor& given) {
+    return of_rows(given.to(dtype), 2, [&](const Tensor& steps) { return steps.select(1, substeps - 1); });
   };
-  const auto last = [&](const Tensor& all) {
-    const Tensor found = of_rows(all.to(dtype), -2);
-    return options.substeps == 1 ? found : found.select(1, options.substeps - 1);
+  const auto sum = [](const Tensor& steps) { return steps.sum(1); };
+  const auto first_failure = [](const Tensor& steps) {
+    return steps.gather(1, (steps != 0).to(at::kByte).argmax(1, true)).squeeze(1);
   };
-  const bool is_one = options.substeps == 1;
-  const Tensor of_steps = of_rows(results[kGamma].to(dtype), -2), all = is_one ? of_steps : of_steps.sum(1);
-  const Tensor gamma = all.narrow(-1, 0, 3 * (sizes.contacts + sizes.limits)), friction = joint_friction(all, sizes);
+  const RobotState next = sizes.pieces.state_of(results);
+  const Tensor all = of_rows(results[kGamma].to(dtype), 2, sum);
   const std::int64_t first_closed = all.size(-1) / 3 - 3 * sizes.closures;
-  const Tensor coupling = row_impulses(all, first_closed - sizes.couplings, sizes.couplings),
-               closure = row_impulses(all, first_closed, 3 * sizes.closures).unflatten(-1, {sizes.closures, 3});
-  const Tensor status = of_rows(results[kStatus], -1), iterations = of_rows(results[kIterations], -1);
-  if (is_one) return {{last(next.qpos), last(next.qvel)}, gamma, status, iterations, friction, coupling, closure};
-  const Tensor failed = (status != 0).to(at::kByte).argmax(1, true);
   return {{last(next.qpos), last(next.qvel)},
-          gamma,
-          status.gather(1, failed).squeeze(1),
-          iterations.sum(1),
-          friction,
-          coupling,
-          closure};
+          part_of(all, 0, 3 * (sizes.contacts + sizes.limits)),
+          of_rows(results[kStatus], 1, first_failure),
+          of_rows(results[kIterations], 1, sum),
+          joint_friction(all, sizes),
+          row_impulses(all, first_closed - sizes.couplings, sizes.couplings),
+          row_impulses(all, first_closed, 3 * sizes.closures).unflatten(-1, {sizes.closures, 3})};
 }
 
 RobotLinearization linearize(const RobotState& state, const Tensor& control, const std::string& structure,
                              const Tensors& numbers, double dt, const RigidOptions& options) {
   const c10::NoGradGuard no_grad;
-  const ops::StepText text(structure);
-  const Sizes sizes(text, numbers);
-  const Tensor rows = control.defined() ? control.unsqueeze(0) : control;
-  Tensors x = packed(state, {rows, {}}, 1, sizes, numbers, options.substeps);
-  x[kFirst + kOrientation] = unit_quaternions(x[kFirst + kOrientation]);
-  const auto [path, A, B] = ops::linearize_rollout(step_text(text, dt, options), x);
+  const auto robot = prepared(structure, numbers);
+  const Sizes& sizes = robot->sizes();
+  Tensors x = packed(state, {control, {}}, std::nullopt, *robot, numbers, options.substeps);
+  if (x[kFirst + kOrientation].size(-1) > 0) x[kFirst + kOrientation] = unit_quaternions(x[kFirst + kOrientation]);
+  const auto [path, A, B] = ops::linearize_rollout(step_text(robot->structure(), dt, options), x);
   Tensors ends;
   for (std::size_t part = 0; part < kStateParts; ++part) ends.push_back(path[part].select(-2, options.substeps - 1));
-  const RobotState next = state_of(sizes.kinds, ends);
+  const RobotState next = sizes.pieces.state_of(ends);
   const at::ScalarType dtype = state.qvel.scalar_type();
-  const Tensor statuses = path[kStatus], failed = (statuses != 0).to(at::kByte).argmax(-1, true);
-  return {
-      {next.qpos.to(dtype), next.qvel.to(dtype)}, A.to(dtype), B.to(dtype), statuses.gather(-1, failed).squeeze(-1)};
+  const Tensor& statuses = path[kStatus];
+  const Tensor status = options.substeps == 1
+                            ? statuses.select(-1, 0)
+                            : statuses.gather(-1, (statuses != 0).to(at::kByte).argmax(-1, true)).squeeze(-1);
+  return {{next.qpos.to(dtype), next.qvel.to(dtype)}, A.to(dtype), B.to(dtype), status};
 }
 
 namespace {
@@ -515,12 +614,11 @@ struct TensorReader {
 RobotPlaces places_of(const Tensor& qpos, const std::string& structure, const Tensors& numbers) {
   const ops::StepText text(structure);
   const Sizes sizes(text, numbers);
-  const auto nq = size_of(pieces_of(sizes.kinds, coordinates_of));
-  check_shape("qpos", qpos, {nq});
+  check_shape("qpos", qpos, {sizes.coordinates});
   rigid::Scene scene = {static_cast<int>(sizes.bodies), static_cast<int>(sizes.balls), 0, {}, {}, 0, {}, 0};
   scene.pairs.resize(sizes.contacts);
   ops::add_trees(text, scene);
-  const Tensors parts = parts_of(sizes.kinds, qpos, qpos.new_zeros({sizes.dofs}));
+  const Tensors parts = sizes.pieces.parts_of(qpos, qpos.new_zeros({sizes.dofs}));
   const TensorReader read = {numbers, parts, scene.joints};
   Places<TensorNumber> found(scene);
   place(scene, read, found);
@@ -562,6 +660,11 @@ RobotSolution simulate(const RobotState& state, const RobotInput& input, std::in
                        const RigidOptions& options, const std::optional<Feedback<RobotState>>& feedback) {
   return robots::roll_out(state, input, rows, robots::structure_of(robot), robots::numbers_of(robot), robot.dt, options,
                           feedback);
+}
+
+RobotSolution step(const RobotState& state, const RobotInput& input, const Robot& robot, const RigidOptions& options) {
+  return robots::roll_out(state, input, std::nullopt, robots::structure_of(robot), robots::numbers_of(robot), robot.dt,
+                          options, std::nullopt);
 }
 
 RobotLinearization linearize(const RobotState& state, const at::Tensor& control, const Robot& robot,

@@ -54,10 +54,12 @@ std::string structure_of(const Numbers& parents, const Numbers& joints, const Nu
   return robots::structure_of(robot);
 }
 
-// K, qpos_reference, qvel_reference: of a Feedback, or undefined.
+// K, qpos_reference, qvel_reference: of a Feedback, or undefined. rows: absent for one step, whose inputs and results
+// have no dimension of rows.
 RobotSolution roll_out(const Tensor& qpos, const Tensor& qvel, const Tensor& control, const Tensor& forces,
-                       const Tensor& K, const Tensor& qpos_reference, const Tensor& qvel_reference, std::int64_t rows,
-                       const std::string& structure, const Tensors& numbers, double dt, const RigidOptions& options) {
+                       const Tensor& K, const Tensor& qpos_reference, const Tensor& qvel_reference,
+                       std::optional<std::int64_t> rows, const std::string& structure, const Tensors& numbers,
+                       double dt, const RigidOptions& options) {
   std::optional<Feedback<RobotState>> feedback;
   if (K.defined()) feedback = {K, {qpos_reference, qvel_reference}};
   return robots::roll_out({qpos, qvel}, {control, forces}, rows, structure, numbers, dt, options, feedback);

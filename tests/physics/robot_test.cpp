@@ -51,6 +51,9 @@ TEST(RobotTest, APendulumStepsByItsEquation) {
     EXPECT_NEAR(rollout.next.qpos[row].item<double>(), q, 1e-14);
     EXPECT_NEAR(rollout.next.qvel[row].item<double>(), v, 1e-13);
   }
+  const RobotSolution one = step({numbers({0.4}), numbers({0.1})}, {control[0], {}}, robot);
+  EXPECT_TRUE(at::equal(one.next.qpos, rollout.next.qpos[0]));
+  EXPECT_TRUE(at::equal(one.next.qvel, rollout.next.qvel[0]));
 }
 
 TEST(RobotTest, LinearizeAndTheGradientAreTheDerivative) {

@@ -480,7 +480,7 @@ def test_a_programs_children_end_with_it(sleepers, program, flags, how):
     (child,) = children(process.pid)
     process.send_signal(how)
     try:
-        process.wait(timeout=60)
+        process.wait(timeout=900)
         wait_until(lambda: not runs_on(child))
     finally:
         for one in (process.pid, child):

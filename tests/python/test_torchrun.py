@@ -63,7 +63,7 @@ def torchrun(build, tmp_path):
 
 def ended(process):
     """The exit status, what the program printed, and the lines that it, but not torchrun, wrote to stderr."""
-    printed, errors = process.communicate(timeout=300)
+    printed, errors = process.communicate(timeout=900)
     foreign = ("W", "E", "Traceback", " ", "torch.", "===", "---", "***", "/", "Failures:", "Root Cause", "[", "Setting OMP")
     lines = [line for line in errors.splitlines() if line and not line.startswith(foreign)]
     return process.returncode, printed, lines

@@ -14,7 +14,7 @@ from torchlcp import __main__ as program
 
 def run(*arguments, **environment):
     command = [sys.executable, "-m", "torchlcp", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, env={**os.environ, **environment})
 
 
 def test_says_what_is_installed_and_that_it_works():

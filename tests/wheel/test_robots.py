@@ -613,6 +613,45 @@ def test_a_batch_is_its_elements():
         assert torch.equal(own.linearize((q[k], v[k]), u[0, k]).A, linear.A[k])
 
 
+def test_a_step_is_the_first_row_of_a_rollout():
+    robot = block_on(0.3, mu=[0.1] * 8)
+    state = RobotState(normal(3, 7), normal(3, 6, seed=1))
+    forces = normal(1, 3, 1, 6, seed=2)
+    for options in ({}, {"substeps": 3}):
+        for got, expected in zip(
+            robot.step(state, forces=forces[0], **options), robot.simulate(state, forces=forces, **options), strict=True
+        ):
+            torch.testing.assert_close(got, expected[0], rtol=0, atol=0)
+
+
+def test_a_step_follows_each_change_of_its_robot():
+    robot, state, push = pendulum(mass=numbers(1)), RobotState(numbers(0.5), numbers(0)), numbers(1)
+
+    def speed():
+        """The speed after a step, and that of a robot which has just been made."""
+        copy = robot.replace(mass=robot.mass.detach().clone(), gear=robot.gear.detach().clone())
+        expected = copy.step(state, push).qvel_next
+        got = [robot.step(state, push).qvel_next for _ in range(2)]
+        assert torch.equal(got[0], got[1]) and torch.equal(got[0], expected)
+        assert torch.equal(robot.linearize(state, push).qvel_next, expected)
+        return expected.item()
+
+    speeds = [speed()]
+    robot.mass.mul_(2)
+    speeds.append(speed())
+    robot.mass.data.mul_(2)  # of which the version counter of a tensor knows nothing
+    speeds.append(speed())
+    robot.gear.fill_(3)
+    speeds.append(speed())
+    with torch.inference_mode():
+        assert robot.step(state, push).qvel_next.item() == speeds[-1]
+    robot.mass.requires_grad_()
+    assert speed() == speeds[-1]
+    (slope,) = torch.autograd.grad(robot.step(state, push).qvel_next.sum(), robot.mass)
+    assert slope.abs().item() > 1e-4
+    assert len(set(speeds)) == 4
+
+
 def test_places_are_where_the_bodies_are():
     robot = pendulum()
     q = numbers(0.3, -0.7).unsqueeze(-1).requires_grad_()
@@ -943,7 +982,7 @@ def test_a_robot_that_cannot_be_written_leaves_the_file(tmp_path):
 def test_the_command_converts(tmp_path):
     pytest.importorskip("mujoco")
     convert = lambda *arguments: subprocess.run(
-        [sys.executable, "-m", "torchlcp.convert_robot", *arguments], capture_output=True, text=True, timeout=120)
+        [sys.executable, "-m", "torchlcp.convert_robot", *arguments], capture_output=True, text=True, timeout=900)
     (tmp_path / "robot.xml").write_text(FILE.read_text())
     assert convert(tmp_path / "robot.xml").returncode == 0
     assert_same(load_mjcf(FILE), load_robot(tmp_path / "robot.json"))

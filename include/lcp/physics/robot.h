@@ -166,6 +166,10 @@ LCP_API RobotSolution simulate(const RobotState& state, const RobotInput& input,
                                const RigidOptions& options = {},
                                const std::optional<Feedback<RobotState>>& feedback = std::nullopt);
 
+/// One row, control [..., a] and forces [..., b, 6], as `simulate`; returns tensors [...].
+LCP_API RobotSolution step(const RobotState& state, const RobotInput& input, const Robot& robot,
+                           const RigidOptions& options = {});
+
 /// The derivative of one row of steps in the tangent space of the coordinates: an orientation changes by a rotation
 /// vector in the axes of its body, so that changes of state are (dq, dv), [2 nv].
 struct RobotLinearization {

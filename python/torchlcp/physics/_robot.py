@@ -16,7 +16,7 @@ from torch import Tensor
 
 from torchlcp._arguments import Feedback, ListLike, TensorLike, as_tensor, feedback_by_names
 from torchlcp.physics._rigid import RigidOptions, _all_options
-from torchlcp.physics._system import check_number, first_step
+from torchlcp.physics._system import check_number
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -405,8 +405,13 @@ class Robot:
         **options: Unpack[RigidOptions],
     ) -> RobotSolution:
         """One row, control [..., a] and forces [..., b, 6], as simulate; returns tensors [...]."""
-        rows = [None if x is None else as_tensor("control", x).unsqueeze(0) for x in (control, forces)]
-        return first_step(self.simulate(state, rows[0], forces=rows[1], rows=1, **options))
+        qpos, qvel = (as_tensor(name, x) for name, x in zip(("qpos", "qvel"), state, strict=True))
+        given = [None if x is None else as_tensor(name, x, qvel) for name, x in (("control", control), ("forces", forces))]
+        return RobotSolution(
+            *torch.ops.lcp._roll_out_robot(
+                qpos, qvel, *given, None, None, None, None, self._structure, self._numbers, self.dt, *_all_options(options)
+            )
+        )
 
     def linearize(
         self, state: State, control: TensorLike | None = None, **options: Unpack[RigidOptions]
