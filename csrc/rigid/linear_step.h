@@ -177,6 +177,7 @@ class LinearStep {
   TreeDerivative trees_;
   bool may_use_trees_ = false, uses_trees_ = false;  // whether the parameters allow it; whether this step uses it
   std::vector<Variable> displacements_;              // of the degrees of freedom of the trees
+  int displaced_ = 1;                                // from this node on they depend on displacements_
   Eigen::VectorXd of_states_;                        // of these and of the velocities before
   TreeDerivative::Jacobian of_p_and_s_, of_rows_;    // derivatives in the same and in the controls
   Eigen::MatrixXd v_by_p_, v_by_s_;

@@ -37,7 +37,7 @@ void LinearStep::set_jacobian(TreeDerivative::Jacobian& to) {
     const int joint = scene_.actuators[actuator].joint;
     of_p_and_s_(scene_.joints[joint].dof, 2 * dofs + actuator) += tape_.derivative(node);
   });
-  // The rows of s and of the impulses on bodies, several in each sweep.
+  // The rows of s and of the impulses on bodies, in several displacements a sweep.
   std::vector<int> nodes;
   for (const Variable& number : data.s) nodes.push_back(number.node);
   for (const TouchedBody& touched : data.touched) {
@@ -46,16 +46,18 @@ void LinearStep::set_jacobian(TreeDerivative::Jacobian& to) {
     }
   }
   of_rows_.resize(static_cast<Eigen::Index>(nodes.size()), dofs);
-  for (std::size_t first = 0; first < nodes.size(); first += Tape::kMany) {
-    const auto many = static_cast<int>(std::min<std::size_t>(Tape::kMany, nodes.size() - first));
-    tape_.begin_sweep_of_many();
-    for (int i = 0; i < many; ++i) tape_.derivatives(nodes[first + i])[i] = 1;
-    std::fill_n(tape_.derivatives(0), Tape::kMany, 0.0);  // of rows that are constant
-    tape_.reverse_many(problem.solved, 1);
-    for (int k = 0; k < dofs; ++k) {
-      const double* const of = tape_.derivatives(displacements_[k].node);
-      for (int i = 0; i < many; ++i) of_rows_(first + i, k) = of[i];
+  tape_.begin_sweep_of_many();
+  for (int first = 0; first < dofs && !nodes.empty(); first += Tape::kMany) {
+    const int many = std::min(Tape::kMany, dofs - first);
+    const auto set_directions = [&](double length) {
+      for (int i = 0; i < many; ++i) tape_.derivatives(displacements_[first + i].node)[i] = length;
+    };
+    set_directions(1);
+    tape_.forward_many(displaced_, problem.solved);
+    for (std::size_t row = 0; row < nodes.size(); ++row) {
+      std::copy_n(tape_.derivatives(nodes[row]), many, &of_rows_(static_cast<Eigen::Index>(row), first));
     }
+    set_directions(0);
   }
   of_p_and_s_.bottomLeftCorner(count, dofs) = of_rows_.topRows(count);
   Eigen::Index row = count;
@@ -109,6 +111,7 @@ void LinearStep::set_displacements() {
         displacements_[turn[1]] = scale * change.y;
         displacements_[turn[2]] = scale * change.z;
       });
+  displaced_ = tape_.size();
 }
 
 // Adds the changes that the displacements of the trees make in a motion of a body, rate(k) for degree of freedom k.

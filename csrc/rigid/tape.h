@@ -35,23 +35,24 @@ class Tape {
   void add(int node, double derivative) { derivatives_[node] += derivative; }
 
   /// Passes the derivatives of the nodes begin .. end - 1 on to those that they were computed from.
-  void reverse(int end, int begin) { reverse<1>(end, begin); }
-
-  /// As many sums of results have one reverse sweep in common, between begin_sweep_of_many and reverse_many.
-  static constexpr int kMany = 8;
-  void begin_sweep_of_many() { begin(kMany); }
-  double* derivatives(int node) { return derivatives_.data() + kMany * static_cast<std::ptrdiff_t>(node); }
-  void reverse_many(int end, int begin) { reverse<kMany>(end, begin); }
+  void reverse(int end, int begin) {
+    for (int k = end - 1; k >= begin; --k) {
+      const Node& node = nodes_[k];
+      const double derivative = derivatives_[k];
+      derivatives_[node.first] += derivative * node.by_first;
+      derivatives_[node.second] += derivative * node.by_second;
+    }
+  }
 
   /// Computes the derivatives of the nodes begin .. end - 1 from those that they were computed from. Those of numbers
   /// that were computed from none stay.
-  void forward(int begin, int end) {
-    for (int k = begin; k < end; ++k) {
-      const Node& node = nodes_[k];
-      if (node.first == 0) continue;
-      derivatives_[k] = derivatives_[node.first] * node.by_first + derivatives_[node.second] * node.by_second;
-    }
-  }
+  void forward(int begin, int end) { forward<1>(begin, end); }
+
+  /// The derivatives in as many directions, which begin_sweep_of_many makes 0, have one forward sweep in common.
+  static constexpr int kMany = 8;
+  void begin_sweep_of_many() { begin(kMany); }
+  double* derivatives(int node) { return derivatives_.data() + kMany * static_cast<std::ptrdiff_t>(node); }
+  void forward_many(int begin, int end) { forward<kMany>(begin, end); }
 
  private:
   struct Node {
@@ -67,15 +68,15 @@ class Tape {
   }
 
   template <int count>
-  void reverse(int end, int begin) {
-    for (int k = end - 1; k >= begin; --k) {
+  void forward(int begin, int end) {
+    for (int k = begin; k < end; ++k) {
       const Node& node = nodes_[k];
+      if (node.first == 0) continue;
+      const double *const first = derivatives_.data() + std::ptrdiff_t{count} * node.first,
+                          *const second = derivatives_.data() + std::ptrdiff_t{count} * node.second;
       double derivative[count];
-      std::copy_n(derivatives_.data() + count * k, count, derivative);
-      double* const first = derivatives_.data() + count * node.first;
-      for (int i = 0; i < count; ++i) first[i] += derivative[i] * node.by_first;
-      double* const second = derivatives_.data() + count * node.second;
-      for (int i = 0; i < count; ++i) second[i] += derivative[i] * node.by_second;
+      for (int i = 0; i < count; ++i) derivative[i] = first[i] * node.by_first + second[i] * node.by_second;
+      std::copy_n(derivative, count, derivatives_.data() + std::ptrdiff_t{count} * k);
     }
   }
 

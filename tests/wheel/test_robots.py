@@ -704,7 +704,7 @@ def test_other_errors_say_what_is_expected():
     for call, expected in (
             (lambda: robot.simulate((numbers(0.0), numbers(0.0))), "simulate needs control, forces or rows"),
             (lambda: robot.simulate((numbers(0.0, 1.0), numbers(0.0)), rows=1), "qpos must be [..., 1]; got [2]"),
-            (lambda: robot.step((numbers(0.0), numbers(0.0)), numbers(1.0, 2.0)), "control must be [..., 1]; got [1, 2]"),
+            (lambda: robot.step((numbers(0.0), numbers(0.0)), numbers(1.0, 2.0)), "control must be [..., 1]; got [2]"),
             (lambda: robot.joint("elbow"), "the robot has no joint elbow; it has pivot"),
             (lambda: robot.body("hand"), "the robot has no body hand; it has rod"),
             (lambda: robot.step((numbers(0.0), numbers(0.0)), formulation="compliant"), "exact_cone or polyhedral"),
