@@ -72,8 +72,10 @@ class Tape {
     for (int k = begin; k < end; ++k) {
       const Node& node = nodes_[k];
       if (node.first == 0) continue;
-      const double *const first = derivatives_.data() + std::ptrdiff_t{count} * node.first,
-                          *const second = derivatives_.data() + std::ptrdiff_t{count} * node.second;
+      const double *const first = derivatives_.data() + std::ptrdiff_t{count} * node.first, *const second =
+                                                                                                derivatives_.data() +
+                                                                                                std::ptrdiff_t{count} *
+                                                                                                    node.second;
       double derivative[count];
       for (int i = 0; i < count; ++i) derivative[i] = first[i] * node.by_first + second[i] * node.by_second;
       std::copy_n(derivative, count, derivatives_.data() + std::ptrdiff_t{count} * k);
