@@ -8,8 +8,9 @@ namespace {
 
 using Eigen::Index;
 
-// The number of velocities below which the dense factorisation is faster for every pattern (measured).
-constexpr int kMinVelocities = 24;
+// The number of velocities below which the dense factorisation is faster for every pattern (measured): where H is
+// factored again and again, so that its pattern is analysed once for many K, and where it is factored once.
+constexpr Index kMinVelocities = 24, kMinVelocitiesOnce = 400;
 
 // The share of the entries of H that may differ from 0 above which the dense factorisation is faster (measured).
 constexpr double kMaxDensity = 0.5;
@@ -22,8 +23,8 @@ bool moves(const double* J, Eigen::Index n, Eigen::Index contact, Eigen::Index j
 
 }  // namespace
 
-bool sparse_pays(const double* A, const double* J, Eigen::Index n, Eigen::Index contacts) {
-  if (n < kMinVelocities) return false;
+bool sparse_pays(const double* A, const double* J, Eigen::Index n, Eigen::Index contacts, Factors factors) {
+  if (n < (factors == Factors::kOnce ? kMinVelocitiesOnce : kMinVelocities)) return false;
   const double limit = kMaxDensity * static_cast<double>(n * n);
   std::int64_t entries = 0;
   for (Eigen::Index i = 0; i < n; ++i) {

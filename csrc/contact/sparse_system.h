@@ -10,7 +10,7 @@
 namespace lcp::contact {
 
 /// Whether so many entries of H are 0 for every K that SparseSystem is faster than DenseSystem.
-bool sparse_pays(const double* A, const double* J, Eigen::Index n, Eigen::Index contacts);
+bool sparse_pays(const double* A, const double* J, Eigen::Index n, Eigen::Index contacts, Factors factors);
 
 class SparseSystem final : public System {
  public:

@@ -38,14 +38,18 @@ class System {
   System& operator=(const System&) = default;
 };
 
+/// How often a system is factored after each `set`.
+enum class Factors { kManyTimes, kOnce };
+
 /// Chooses between a dense system and, where enough entries of A and J are 0, a sparse one (sparse_pays).
 class AnySystem {
  public:
-  AnySystem(Eigen::Index n, Eigen::Index contacts, Eigen::Index rows = 0);
+  AnySystem(Eigen::Index n, Eigen::Index contacts, Eigen::Index rows = 0, Factors factors = Factors::kManyTimes);
   System& set(const double* A, const double* J);  ///< as System::set; allocates if it chooses the sparse one
 
  private:
   Eigen::Index n_, contacts_, rows_;
+  Factors factors_;
   std::unique_ptr<System> dense_, sparse_;
 };
 

@@ -41,7 +41,7 @@ ImpulseProblem::ImpulseProblem(Eigen::Index n, Eigen::Index contacts, Eigen::Ind
     : n_(n),
       contacts_(contacts),
       rows_(rows),
-      systems_(n, contacts, rows),
+      systems_(n, contacts, rows, contact::Factors::kOnce),
       W_((3 * contacts + rows) * (3 * contacts + rows)),
       q_(3 * contacts + rows),
       weight_(contacts + rows),

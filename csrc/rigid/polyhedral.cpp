@@ -16,7 +16,7 @@ PolyhedralProblem::PolyhedralProblem(const Scene& scene, int contacts)
     : n_(scene.velocities()),
       contacts_(contacts),
       size_(unknowns_of(scene.law) * contacts + friction::PyramidRows::kUnknowns * scene.rows()),
-      systems_(n_, contacts, scene.rows()),
+      systems_(n_, contacts, scene.rows(), contact::Factors::kOnce),
       no_compliance_(contacts, Eigen::Matrix3d::Zero()),
       rows_{scene.rows()},
       M_(size_ * size_),

@@ -126,7 +126,7 @@ TEST(NewtonTest, ReturnsResultsOfTheGivenProblemAtTheIterationLimit) {
 
 TEST(NewtonTest, SolvesAChainAsThePlainAlgebraDoes) {
   const Bodies bodies = testing::chain(30, 1);
-  ASSERT_TRUE(sparse_pays(bodies.A.data(), bodies.J.data(), bodies.n, bodies.contacts));
+  ASSERT_TRUE(sparse_pays(bodies.A.data(), bodies.J.data(), bodies.n, bodies.contacts, Factors::kManyTimes));
   const Solved solved = newton_solution(bodies);
   EXPECT_EQ(solved.outcome.termination, Termination::kSolved);
   EXPECT_LE(bodies.gradient(solved.v).norm(), 1e-9 * (bodies.A * solved.v).norm());

@@ -91,8 +91,8 @@ TYPED_TEST(SystemTest, UsesTheSymmetricPartAndDetectsIndefiniteMatrices) {
 }
 
 TEST(SparsePaysTest, WhereMostNumbersAreZero) {
-  const auto pays = [](const Bodies& bodies) {
-    return sparse_pays(bodies.A.data(), bodies.J.data(), bodies.n, bodies.contacts);
+  const auto pays = [](const Bodies& bodies, Factors factors = Factors::kManyTimes) {
+    return sparse_pays(bodies.A.data(), bodies.J.data(), bodies.n, bodies.contacts, factors);
   };
   EXPECT_TRUE(pays(testing::chain(30, 1)));
   EXPECT_FALSE(pays(testing::chain(3, 1)));
@@ -100,6 +100,8 @@ TEST(SparsePaysTest, WhereMostNumbersAreZero) {
   Bodies tied = testing::chain(30, 1);
   tied.J.row(5).setConstant(1);  // one contact of all bodies
   EXPECT_FALSE(pays(tied));
+  EXPECT_FALSE(pays(testing::chain(30, 1), Factors::kOnce));
+  EXPECT_TRUE(pays(testing::chain(140, 1), Factors::kOnce));
 }
 
 }  // namespace
