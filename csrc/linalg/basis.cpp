@@ -1,6 +1,5 @@
 #include "linalg/basis.h"
 
-#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 
@@ -27,6 +26,7 @@ void Basis::factor(const double* M, const unsigned char* marked) {
     if (marked[i]) index_[k_++] = i;
   }
   is_blocked_ = false;
+  inverse_is_ = kUnset;
   if (k_ >= kBlocked) {
     RowMatrix A(k_, k_);
     copy_to(A.data());
@@ -51,14 +51,14 @@ void Basis::copy_to(double* target) const {
 }
 
 void Basis::solve(double* x) {
-  if (!is_clear_) return solve_carefully(x, false);
+  if (!is_clear_) return inverse_.solve(prepare_inverse(), x);
   if (!is_blocked_) return lu_.solve(x);
   Eigen::Map<Eigen::VectorXd> vector(x, k_);
   vector = blocked_.solve(vector).eval();
 }
 
 void Basis::solve_transposed(double* x) {
-  if (!is_clear_) return solve_carefully(x, true);
+  if (!is_clear_) return inverse_.solve_transposed(prepare_inverse(), x);
   if (!is_blocked_) return lu_.solve_transposed(x);
   Eigen::Map<Eigen::VectorXd> vector(x, k_);
   vector = blocked_.transpose().solve(vector).eval();
@@ -70,69 +70,31 @@ void Basis::solve_near(double* b, double* x) {
   solve(x);
 }
 
-namespace {
+int Basis::rank() { return regular() ? k_ : prepare_inverse().pivots(); }
 
-// x minus its part in the columns' span.
-Eigen::VectorXd without(const Eigen::MatrixXd& columns, const Eigen::VectorXd& x) {
-  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(columns);
-  const Eigen::MatrixXd q = qr.householderQ() * Eigen::MatrixXd::Identity(columns.rows(), columns.cols());
-  return x - q * (q.transpose() * x);
-}
-
-}  // namespace
-
-// 2^-r A 2^-c with rows and columns of like size, for A = M_aa or its transpose.
-Eigen::MatrixXd Basis::equilibrated(bool transposed, int* r, int* c) const {
-  RowMatrix B(k_, k_);
-  copy_to(B.data());
-  std::vector<int> more_r(k_), more_c(k_);
-  remove_units(k_, B.data(), r, c);
-  equilibrate(k_, B.data(), more_r.data(), more_c.data());
+// Sets inverse_, once for each M_aa; returns its factors.
+const Lu& Basis::prepare_inverse() {
+  if (inverse_is_ == kOfLu) return lu_;
+  if (inverse_is_ == kOfEquilibrated) return *equilibrated_;
+  if (pivots_ > 0 && lu_.last_pivot() > kClearPivot * lu_.first_pivot() && lu_.rest_is_negligible(negligible_)) {
+    inverse_is_ = kOfLu;
+    inverse_.set(lu_);
+    return lu_;
+  }
+  inverse_is_ = kOfEquilibrated;
+  if (!equilibrated_) equilibrated_.emplace(n_, Pivoting::kFull);
+  double* const B = equilibrated_->matrix(k_);
+  copy_to(B);
+  std::vector<int> r(k_), c(k_), more_r(k_), more_c(k_);
+  remove_units(k_, B, r.data(), c.data());
+  equilibrate(k_, B, more_r.data(), more_c.data());
   for (int i = 0; i < k_; ++i) {
     r[i] += more_r[i];
     c[i] += more_c[i];
   }
-  if (!transposed) return B;
-  std::swap_ranges(r, r + k_, c);
-  return B.transpose();
-}
-
-int Basis::rank() const {
-  if (regular()) return k_;
-  std::vector<int> r(k_), c(k_);
-  Eigen::FullPivLU<Eigen::MatrixXd> lu(equilibrated(false, r.data(), c.data()));
-  lu.setThreshold(negligible_);
-  return static_cast<int>(lu.rank());
-}
-
-// The rank is decided where rows and columns are of like size, B = 2^-r A 2^-c; the norms that are minimised are those
-// of A x - b and x themselves.
-void Basis::solve_carefully(double* x, bool transposed) const {
-  if (pivots_ == 0) {  // M_aa = 0
-    std::fill_n(x, k_, 0.0);
-    return;
-  }
-  std::vector<int> r(k_), c(k_);
-  const Eigen::MatrixXd B = equilibrated(transposed, r.data(), c.data());
-  const auto scaled = [](Eigen::MatrixXd vectors, const std::vector<int>& exponents) {
-    for (Eigen::Index i = 0; i < vectors.rows(); ++i) {
-      for (Eigen::Index j = 0; j < vectors.cols(); ++j) vectors(i, j) = std::ldexp(vectors(i, j), -exponents[i]);
-    }
-    return vectors;
-  };
-
-  Eigen::FullPivLU<Eigen::MatrixXd> lu(B);
-  lu.setThreshold(negligible_);
-  Eigen::VectorXd b = Eigen::Map<Eigen::VectorXd>(x, k_);
-  const bool singular = lu.rank() < k_;
-  if (singular) {
-    Eigen::FullPivLU<Eigen::MatrixXd> left(B.transpose());
-    left.setThreshold(negligible_);
-    b = without(scaled(left.kernel(), r), b);
-  }
-  Eigen::VectorXd solution = scaled(lu.solve(scaled(b, r)), c);
-  if (singular) solution = without(scaled(lu.kernel(), c), solution);
-  Eigen::Map<Eigen::VectorXd>(x, k_) = solution;
+  equilibrated_->factor(negligible_);
+  inverse_.set(*equilibrated_, r.data(), c.data());
+  return *equilibrated_;
 }
 
 }  // namespace lcp::linalg

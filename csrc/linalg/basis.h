@@ -2,17 +2,22 @@
 #pragma once
 
 #include <Eigen/LU>
+#include <optional>
 #include <vector>
 
 #include "linalg/lu.h"
+#include "linalg/pseudo_inverse.h"
 
 namespace lcp::linalg {
 
 /// LU factors of M_aa, a = the marked rows and columns of M, with full pivoting: the last pivot of a partially pivoted
 /// LU does not always show that redundant contacts make M_aa singular. Only a large M_aa whose estimated condition
-/// number leaves no doubt is factored by blocks with partial pivoting, which is many times faster. Allocates only in
-/// the constructor, but for a large M_aa, and for one that is singular or near it: there the rank is that of the
-/// equilibrated matrix, and what is returned is the minimum-norm least-squares solution.
+/// number leaves no doubt is factored by blocks with partial pivoting, which is many times faster.
+///
+/// For a singular M_aa the minimum-norm least-squares solution is returned. Its rank is that of the equilibrated
+/// matrix, since a small pivot may be that of small units. Where the other pivots are large and all that is left is
+/// round-off, the matrix need not be equilibrated to tell. Allocates only in the constructor, but for a large M_aa, and
+/// for one that is singular or near it.
 class Basis {
  public:
   /// negligible: a pivot below this times the largest counts as 0; the relative size of the data's own errors.
@@ -22,7 +27,7 @@ class Basis {
   void factor(const double* M, const unsigned char* marked);
 
   bool regular() const { return pivots_ == k_; }
-  int rank() const;  ///< of M_aa
+  int rank();  ///< of M_aa
   int size() const { return k_; }
   const int* indices() const { return index_.data(); }  ///< the marked indices, ascending
 
@@ -37,17 +42,19 @@ class Basis {
 
  private:
   void copy_to(double* target) const;  // M_aa, row-major
-  Eigen::MatrixXd equilibrated(bool transposed, int* r, int* c) const;
-  void solve_carefully(double* x, bool transposed) const;
+  const Lu& prepare_inverse();
 
   int n_;
   double negligible_;
   int k_ = 0;
   int pivots_ = 0;         // that are not negligible
-  bool is_clear_ = false;  // whether the factors solve without loss; else solve_carefully does
+  bool is_clear_ = false;  // whether the factors solve without loss; else inverse_ does
   const double* M_ = nullptr;
   std::vector<int> index_;
   Lu lu_;
+  std::optional<Lu> equilibrated_;
+  PseudoInverse inverse_;
+  enum { kUnset, kOfLu, kOfEquilibrated } inverse_is_ = kUnset;
   Eigen::PartialPivLU<Eigen::MatrixXd> blocked_;
   bool is_blocked_ = false;  // whether blocked_ has the factors, and not lu_
 };

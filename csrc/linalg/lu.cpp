@@ -124,13 +124,70 @@ void Lu::solve_near(double* b, double* x) const {
     const double* t = row(i);
     for (int j = 0; j < i; ++j) b[i] -= t[j] * b[j];
   }
+  std::copy_n(b, pivots_, x);
+  substitute(x);
+  for (int i = pivots_ - 1; i >= 0; --i) std::swap(x[i], x[column_swap_[i]]);
+}
+
+void Lu::solve_near_transposed(double* b, double* x) const {
+  for (int i = 0; i < pivots_; ++i) {
+    std::swap(b[i], b[column_swap_[i]]);
+    std::swap(x[i], x[row_swap_[i]]);
+  }
+  for (int i = 0; i < pivots_; ++i) {
+    const double* t = row(i);
+    x[i] = b[i] / t[i];
+    for (int j = i + 1; j < pivots_; ++j) b[j] -= t[j] * x[i];
+  }
+  substitute_transposed(x);
+  for (int i = pivots_ - 1; i >= 0; --i) std::swap(x[i], x[row_swap_[i]]);
+}
+
+void Lu::null_space(double* vectors) const {
+  for (int c = pivots_; c < k_; ++c, vectors += k_) {
+    std::fill_n(vectors, k_, 0.0);
+    vectors[c] = 1;
+    substitute(vectors);
+    for (int i = pivots_ - 1; i >= 0; --i) std::swap(vectors[i], vectors[column_swap_[i]]);
+  }
+}
+
+void Lu::null_space_of_transpose(double* vectors) const {
+  for (int r = pivots_; r < k_; ++r, vectors += k_) {
+    std::fill_n(vectors, k_, 0.0);
+    vectors[r] = 1;
+    substitute_transposed(vectors);
+    for (int i = pivots_ - 1; i >= 0; --i) std::swap(vectors[i], vectors[row_swap_[i]]);
+  }
+}
+
+bool Lu::rest_is_negligible(double negligible) const {
+  for (int i = pivots_; i < k_; ++i) {
+    const double* t = row(i);
+    for (int j = pivots_; j < k_; ++j) {
+      double sum = 0;
+      for (int c = 0; c < pivots_; ++c) sum += std::abs(t[c] * row(c)[j]);
+      if (!(std::abs(t[j]) <= negligible * sum)) return false;
+    }
+  }
+  return true;
+}
+
+// Solves U x = x in the rows of the pivots, where the other entries of x are given.
+void Lu::substitute(double* x) const {
   for (int i = pivots_ - 1; i >= 0; --i) {
     const double* t = row(i);
-    x[i] = b[i];
     for (int j = i + 1; j < k_; ++j) x[i] -= t[j] * x[j];
     x[i] /= t[i];
   }
-  for (int i = pivots_ - 1; i >= 0; --i) std::swap(x[i], x[column_swap_[i]]);
+}
+
+// Solves L' x = x likewise.
+void Lu::substitute_transposed(double* x) const {
+  for (int i = k_ - 1; i > 0; --i) {
+    const double* t = row(i);
+    for (int j = 0; j < std::min(i, pivots_); ++j) x[j] -= t[j] * x[i];
+  }
 }
 
 }  // namespace lcp::linalg

@@ -28,8 +28,14 @@ class Lu {
   /// pivots: k where the matrix is regular.
   int factor(double negligible);
 
-  double first_pivot() const { return k_ == 0 ? 1 : std::abs(lu_[0]); }
-  double last_pivot() const { return k_ == 0 ? 1 : std::abs(row(k_ - 1)[k_ - 1]); }  ///< for a regular matrix
+  int size() const { return k_; }
+  int pivots() const { return pivots_; }
+  double first_pivot() const { return pivots_ == 0 ? 1 : std::abs(lu_[0]); }
+  double last_pivot() const { return pivots_ == 0 ? 1 : std::abs(row(pivots_ - 1)[pivots_ - 1]); }
+
+  /// Whether each entry that is left after the last pivot is at most `negligible` times the sum of the magnitudes that
+  /// were subtracted to make it, in any units of the rows and columns: then the entry is their round-off.
+  bool rest_is_negligible(double negligible) const;
 
   // Solutions for a regular matrix; x: k, in place.
   void solve(double* x) const;             ///< x <- A^-1 x
@@ -38,10 +44,19 @@ class Lu {
   /// Solves A x = b in the rows and columns of the pivots, and keeps the other entries of x. For a regular matrix,
   /// these are all rows and columns. b is overwritten.
   void solve_near(double* b, double* x) const;
+  /// The same for A' x = b.
+  void solve_near_transposed(double* b, double* x) const;
+
+  /// The k - pivots() vectors x with A x = 0, or A' x = 0, k numbers each, that the pivots determine from an entry of 1
+  /// in one row or column without a pivot and 0 in the others.
+  void null_space(double* vectors) const;
+  void null_space_of_transpose(double* vectors) const;
 
  private:
   const double* row(int i) const { return lu_.data() + static_cast<std::size_t>(i) * k_; }
   double* row(int i) { return lu_.data() + static_cast<std::size_t>(i) * k_; }
+  void substitute(double* x) const;
+  void substitute_transposed(double* x) const;
   template <Pivoting pivoting>
   double find_pivot(int c);
   template <Pivoting pivoting>

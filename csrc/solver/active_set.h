@@ -32,7 +32,7 @@ class ActiveSet {
 
   int size() const { return basis_.size(); }               ///< the number of active pairs
   const int* indices() const { return basis_.indices(); }  ///< the active pairs, ascending
-  int rank() const { return basis_.rank(); }               ///< the rank of M_aa
+  int rank() { return basis_.rank(); }                     ///< the rank of M_aa
 
   void tangent(const double* r, double* dz, double* dw);          ///< (dz, dw) = J r
   void adjoint(const double* g_z, const double* g_w, double* t);  ///< t = J' (g_z, g_w)

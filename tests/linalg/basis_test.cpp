@@ -77,6 +77,33 @@ TEST_F(BasisTest, GivesThePseudoInverseOfNonsymmetricSingularMatricesOfMixedUnit
   }
 }
 
+// M_aa of rank 4 has the same rank, and solutions of its equations, in any units.
+TEST_F(BasisTest, FindsTheRankInAnyUnits) {
+  for (const int decades : {0, 3, 10}) {
+    for (int k = 0; k < 20; ++k) {
+      const int n = 6;
+      RowMatrix M = random_matrix(n).leftCols(4) * random_matrix(n).topRows(4);
+      for (int i = 0; i < n; ++i) {
+        M.row(i) *= std::pow(10.0, static_cast<int>(random_() % (2 * decades + 1)) - decades);
+        M.col(i) *= std::pow(10.0, static_cast<int>(random_() % (2 * decades + 1)) - decades);
+      }
+      const std::vector<unsigned char> all(n, 1);
+      Basis basis(n, 1e-12);
+      basis.factor(M.data(), all.data());
+      EXPECT_EQ(basis.rank(), 4) << M;
+      if (decades > 3) continue;  // in the norm of all rows the smallest ones of b would be lost
+      for (const bool transposed : {false, true}) {
+        const Eigen::MatrixXd A = transposed ? Eigen::MatrixXd(M.transpose()) : Eigen::MatrixXd(M);
+        const Eigen::VectorXd b = A * Eigen::VectorXd::LinSpaced(n, -1, 1);
+        Eigen::VectorXd x = b;
+        transposed ? basis.solve_transposed(x.data()) : basis.solve(x.data());
+        const Eigen::VectorXd size = A.cwiseAbs() * (x.cwiseAbs() + Eigen::VectorXd::Ones(n));
+        EXPECT_LT(((A * x - b).array() / size.array()).abs().maxCoeff(), 1e-9) << M;
+      }
+    }
+  }
+}
+
 TEST_F(BasisTest, SolvesARegularMatrixOfMixedUnits) {
   RowMatrix M(2, 2);
   M << 1e12, 1, 1, 1e-8;  // determinant 1e4 - 1

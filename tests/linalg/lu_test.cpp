@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <Eigen/LU>
+#include <Eigen/QR>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -115,6 +116,36 @@ TEST_P(LuTest, LeavesNothingOfAnEarlierMatrixInTheSameMemory) {
   used.solve(x.data());
   fresh.solve(y.data());
   EXPECT_EQ(x, y);
+}
+
+// What is left after three pivots is round-off in the first matrix, and small units in the second.
+TEST(FullPivotsTest, TellRoundOffFromSmallUnits) {
+  std::mt19937_64 random(5);
+  const auto random_matrix = [&random](int rows, int columns) {
+    return RowMatrix::NullaryExpr(rows, columns, [&random] { return std::normal_distribution<double>()(random); });
+  };
+  const RowMatrix A = random_matrix(5, 3) * random_matrix(3, 5);
+  Lu lu(5, Pivoting::kFull);
+  Eigen::Map<RowMatrix>(lu.matrix(5), 5, 5) = A;
+  ASSERT_EQ(lu.factor(1e-12), 3);
+  EXPECT_TRUE(lu.rest_is_negligible(1e-12));
+  EXPECT_GT(lu.last_pivot(), 1e-3 * lu.first_pivot());
+  RowMatrix null(2, 5), of_transpose(2, 5);
+  lu.null_space(null.data());
+  lu.null_space_of_transpose(of_transpose.data());
+  EXPECT_LT((A * null.transpose()).norm(), 1e-12);
+  EXPECT_LT((of_transpose * A).norm(), 1e-12);
+  EXPECT_EQ(null.colPivHouseholderQr().rank(), 2);
+  EXPECT_EQ(of_transpose.colPivHouseholderQr().rank(), 2);
+  Eigen::VectorXd x = Eigen::VectorXd::Constant(5, 7), b = A.transpose() * Eigen::VectorXd::LinSpaced(5, 1, 2);
+  lu.solve_near_transposed(Eigen::VectorXd(b).data(), x.data());
+  EXPECT_LT((A.transpose() * x - b).norm(), 1e-12);
+
+  RowMatrix small = RowMatrix::Identity(5, 5);
+  small.diagonal() << 1, 2, 3, 1e-20, 1e-20;  // regular
+  Eigen::Map<RowMatrix>(lu.matrix(5), 5, 5) = small;
+  ASSERT_EQ(lu.factor(1e-12), 3);
+  EXPECT_FALSE(lu.rest_is_negligible(1e-12));
 }
 
 INSTANTIATE_TEST_SUITE_P(Pivotings, LuTest, ::testing::Values(Pivoting::kPartial, Pivoting::kFull));
