@@ -128,8 +128,8 @@ class Backward {
     if (has_cone) {
       V moving_w[N];
       for (int i = 0; i < N; ++i) moving_w[i] = w[i];
-      hold<N>(walk_.cone, z, w, moving_w);
-      hold<N>(walk_.cone, z, w, of_w);
+      hold(N, walk_.cone, z, w, moving_w);
+      hold(N, walk_.cone, z, w, of_w);
       for (int i = 0; i < N; ++i) w[i] = moving_w[i];
     }
     for (int i = 0; i < N; ++i) g_w[i] += of_w[i];

@@ -93,4 +93,20 @@ Gradients<T> from(const Gradients<T>& gradients, std::int64_t b, const Size& siz
           at(gradients.q, n),     at(gradients.x, k),     at(gradients.u, m),     gradients.batch};
 }
 
+template <class T>
+Given<T> from(const Given<T>& given, std::int64_t b, const Size& size) {
+  return {from(given.system, b, size), batch::from(given.x, b, size.k), from(given.u, b, size.m)};
+}
+
+template <class T>
+WalkedSteps<T> from(const WalkedSteps<T>& walked, std::int64_t b, const Size& size) {
+  return {from(walked.x_next, b, size.k), from(walked.z, b, size.n), from(walked.w, b, size.n),
+          from(walked.status, b, 1), from(walked.states, b, size.n)};
+}
+
+template <class T>
+Changes<T> from(const Changes<T>& to, std::int64_t b, const Size& size) {
+  return {to.x_next + b * size.k, to.z + b * size.n, to.w + b * size.n, to.batch};
+}
+
 }  // namespace lcp::lcs

@@ -191,7 +191,7 @@ class Forward {
   LCP_INLINE void advance(std::int64_t s, int v, const V* u, const V* z, const V* w, const Mask<V>& unsolved) {
     V moving_w[N];
     for (int i = 0; i < N; ++i) moving_w[i] = w[i];
-    if (walk_.cone != nullptr) hold<N>(walk_.cone, z, w, moving_w);
+    if (walk_.cone != nullptr) hold(N, walk_.cone, z, w, moving_w);
     V* const x = x_ + std::ptrdiff_t{k()} * v;
     const V* const d = d_.of(v);
     for (int i = 0; i < k(); ++i) {

@@ -45,6 +45,31 @@ struct BackwardWalk {
   void* self;
 };
 
+/// A walk in forward mode of `count` trajectories.
+template <class T>
+struct TangentWalk {
+  Size size;
+  const int* cone;
+  std::int64_t count, steps;
+  Given<T> given, change;
+  WalkedSteps<T> walked;
+  Changes<T> to;
+  bool tied_active, midpoint;  ///< as those of BackwardWalk
+  bool is_smoothed;            ///< whether points of the central path are differentiated
+  double* workspace;           ///< as many numbers as Tangent counts, 64-byte aligned
+  T *r_buffer, *z_buffer;      ///< for kWidest trajectories
+
+  /// Fills z_buffer with the z of the points for the q in r_buffer, of `count` trajectories from `first` on at step s.
+  void (*find_points)(void* self, std::int64_t s, std::int64_t first, std::int64_t count);
+  /// Fills z_buffer with the part dz of J r, see solver/active_set.h, for the r in r_buffer. Where derivatives are
+  /// smoothed, K of solver/path_derivative.h takes the place of J, for the points that were found last.
+  void (*solve)(void* self, std::int64_t s, std::int64_t first, std::int64_t count);
+  void* self;
+};
+
+/// The numbers for each pair that a walk in forward mode needs for one vector.
+inline constexpr int kVectorsOfPairs = 8;
+
 /// The most trajectories in a vector.
 inline constexpr std::int64_t kWidest = 16;
 
@@ -56,18 +81,21 @@ template <class T>
 struct WalkKernels {
   void (*forward)(const ForwardWalk<T>& walk);
   void (*backward)(const BackwardWalk<T>& walk);
+  void (*tangent)(const TangentWalk<T>& walk);
 };
 
 struct Kernels {
-  WalkKernels<double> doubles[batch::kSmall];  ///< for n = 1, 2, ..., kSmall
-  WalkKernels<float> floats[batch::kSmall];
+  /// For n = 1, 2, ..., kSmall; the first is for any other n, and has only a tangent.
+  WalkKernels<double> doubles[batch::kSmall + 1];
+  WalkKernels<float> floats[batch::kSmall + 1];
 
   template <class T>
   const WalkKernels<T>& of(int n) const {
+    const int k = n <= batch::kSmall ? n : 0;
     if constexpr (sizeof(T) == sizeof(double)) {
-      return doubles[n - 1];
+      return doubles[k];
     } else {
-      return floats[n - 1];
+      return floats[k];
     }
   }
 };

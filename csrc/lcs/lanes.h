@@ -150,24 +150,24 @@ Entries<L> interleaved(const BatchView<T>& view, int size, std::int64_t count, i
   return {data, size, false, false};
 }
 
-// 0 for the numbers x of the pairs that are directions of a contact that sticks, see cone.h. N: the number of pairs.
-template <int N, class V>
-LCP_INLINE inline void hold(const int* cone, const V* z, const V* w, V* x) {
+// 0 for the numbers x of the n pairs that are directions of a contact that sticks, see cone.h.
+template <class V>
+LCP_INLINE inline void hold(int n, const int* cone, const V* z, const V* w, V* x) {
   const V zero = 0;
-  unroll<N>([&](auto j) LCP_INLINE_LAMBDA {
+  for (int j = 0; j < n; ++j) {
     bool is_cone = false;
     V largest = w[j];  // the largest of the unused friction and the forces, which are >= 0
-    unroll<N>([&](auto i) LCP_INLINE_LAMBDA {
-      if (cone[i] != j) return;
+    for (int i = 0; i < n; ++i) {
+      if (cone[i] != j) continue;
       is_cone = true;
       largest = stdx::max(largest, z[i]);
-    });
-    if (!is_cone) return;
+    }
+    if (!is_cone) continue;
     const Mask<V> held = largest > zero && z[j] == zero;
-    unroll<N>([&](auto i) LCP_INLINE_LAMBDA {
+    for (int i = 0; i < n; ++i) {
       if (cone[i] == j) stdx::where(held, x[i]) = zero;
-    });
-  });
+    }
+  }
 }
 
 }  // namespace lcp::lcs::LCP_ISA

@@ -58,6 +58,28 @@ struct Gradients {
   std::int64_t batch;
 };
 
+/// A system, a first state and inputs, or the changes of all these, for a walk in forward mode.
+template <class T>
+struct Given {
+  System<T> system;
+  BatchView<T> x;
+  StepsView<T> u;
+};
+
+/// The steps that a walk forward has written.
+template <class T>
+struct WalkedSteps {
+  StepsView<T> x_next, z, w;
+  StepsView<std::int8_t> status, states;
+};
+
+/// The changes of the results. Step s of trajectory b is element s * batch + b.
+template <class T>
+struct Changes {
+  T *x_next, *z, *w;
+  std::int64_t batch;
+};
+
 /// A component of x_next counts as 0 up to this multiple of the epsilon of the data, relative to the sum of the
 /// magnitudes of its terms. Rows of w = M z + q have the same bound for round-off. So a body that comes to rest is
 /// exactly at rest, and does not move by the rounding error of the forces that hold it.
