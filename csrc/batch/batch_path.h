@@ -5,13 +5,16 @@
 #include <vector>
 
 #include "batch/elements.h"
+#include "batch/path_kernels.h"
+#include "linalg/aligned.h"
 #include "solver/central_path.h"
 #include "solver/path_derivative.h"
 
 namespace lcp::batch {
 
-/// The linear maps K and K' of solver/path_derivative.h, where s = 0. T is the type of the numbers in memory, double or
-/// float. Allocates for the largest batch.
+/// The linear maps K and K' of solver/path_derivative.h, where s = 0: small problems by the vector kernels, all others
+/// and those that the kernels leave one by one. T is the type of the numbers in memory, double or float. Allocates for
+/// the largest batch.
 template <class T>
 class BatchPath {
  public:
@@ -30,6 +33,9 @@ class BatchPath {
   void tangent(std::int64_t first, std::int64_t count, const T* r, T* dz);
 
  private:
+  template <class Kernel, class OneByOne>
+  void for_each(std::int64_t count, const Kernel& kernel, const OneByOne& one_by_one);
+
   int n_;
   double kappa_;
   solver::CentralPath path_;
@@ -37,6 +43,9 @@ class BatchPath {
   ElementReader<T> M_, first_, second_;
   BatchView<T> matrices_ = {};
   std::vector<double> z_, w_, none_, x_, y_;
+  const path::TypedKernels<T>* kernels_ = nullptr;
+  linalg::AlignedVector<double> workspace_;
+  std::vector<std::int8_t> status_;
   std::vector<T> found_z_;
 };
 

@@ -6,11 +6,13 @@
 #include <limits>
 
 #include "simd/lanes.h"
+#include "simd/square_root.h"
 
 namespace lcp::systems::LCP_ISA {
 
 using namespace simd::LCP_ISA;
 
+using simd::LCP_ISA::square_root;
 using V = Lanes<double>;
 
 LCP_INLINE inline const V& value_of(const V& x) { return x; }
@@ -39,15 +41,6 @@ LCP_INLINE inline V choose(const Mask<V>& mask, const V& a, const V& b) {
 
 /// x, 0 where `still` is true. Its derivative is 0 there, too, unless it is smoothed.
 LCP_INLINE inline V held(const Mask<V>& still, const V& x, bool) { return choose(still, V(0), x); }
-
-// (The mask that selects all lanes keeps GCC 12 from warning of the undefined vectors in its own headers.)
-LCP_INLINE inline V square_root(const V& x) {
-#ifdef __AVX512F__
-  return V(_mm512_maskz_sqrt_pd(0xff, static_cast<__m512d>(x)));
-#else
-  return stdx::sqrt(x);
-#endif
-}
 
 // Functions of the C library, lane by lane, since vector functions have larger errors.
 LCP_INLINE inline V cosine(const V& x) {
