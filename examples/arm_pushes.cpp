@@ -16,11 +16,10 @@ int main(int argc, char** argv) {
   }
   const physics::Robot robot = physics::load_robot(argv[1]);
   const physics::RobotJointPlace box = physics::joint(robot, "box");
+  const physics::RobotKeyframe& behind = physics::keyframe(robot, "behind");  // the tool, behind the box
+  const physics::RobotState& start = behind.state;
   const auto numbers = [](std::vector<double> x) { return torch::tensor(x, torch::kDouble); };
-  const torch::Tensor before = numbers({0, 1.130, 0, -1.577, 0, 0.828, 0}),  // rad, the tool behind the box
-      mark = numbers({0.80, 0.10});                                          // m
-  physics::RobotState start = physics::default_state(robot);
-  start.qpos.narrow(-1, 0, 7).copy_(before);
+  const torch::Tensor before = behind.control, mark = numbers({0.80, 0.10});  // rad and m
   const int rows = 200;
   // The servos move for half a second, and hold for half a second.
   const torch::Tensor share = (2 * torch::linspace(0, 1, rows, torch::kDouble)).clamp_max(1).unsqueeze(-1);

@@ -184,7 +184,8 @@ const std::vector<Number>& all_numbers() {
                                           {"box_orientations", kBoxTurns, 'e', {4}},
                                           {"friction_loss", kFrictionLoss, 'd', {}},
                                           {"coupling", kCoupling, 'k', {5}},
-                                          {"closure", kClosure, 'o', {2, 3}}};
+                                          {"closure", kClosure, 'o', {2, 3}},
+                                          {"closure_orientation", kClosureTurn, 'o', {4}}};
   return all;
 }
 
@@ -193,7 +194,7 @@ std::int64_t boxes_of(const Tensors& numbers) { return numbers[19].dim() > 1 ? n
 
 // The sizes of a robot.
 struct Sizes {
-  Numbers kinds, resisted;
+  Numbers kinds, resisted, welds;
   StatePieces pieces;
   std::int64_t bodies, coordinates, dofs, actuators, balls, planes, boxes, contacts, limits, couplings, closures;
 
@@ -213,9 +214,12 @@ struct Sizes {
     limits = std::ssize(structure.counts("limits")) / 2;
     resisted = structure.counts_if("resisted");
     couplings = std::ssize(structure.counts_if("couplings")) / 2;
-    closures = std::ssize(structure.counts_if("closures")) / 2;
+    const Numbers closed = structure.counts_if("closures");
+    for (std::size_t k = 2; k < closed.size(); k += 3) welds.push_back(closed[k]);
+    closures = std::ssize(welds);
   }
-  std::int64_t pairs_of_joints() const { return limits + std::ssize(resisted) + couplings + 3 * closures; }
+  std::int64_t pairs_of_joints() const { return limits + std::ssize(resisted) + couplings + rows_of_closures(); }
+  std::int64_t rows_of_closures() const { return 3 * (closures + std::count(welds.begin(), welds.end(), 1)); }
   std::int64_t operator[](char letter) const {
     switch (letter) {
       case 'b':
@@ -433,6 +437,14 @@ Tensor row_impulses(const Tensor& gamma, std::int64_t first, std::int64_t rows) 
   return gamma.narrow(-1, 3 * first, 3 * rows).unflatten(-1, {rows, 3}).select(-1, 2);
 }
 
+// Numbers of x, [..., n], at these places, which are n for 0. Not empty.
+Tensor at_places(const Tensor& x, const Numbers& places) {
+  const Tensor all = at::constant_pad_nd(x, {0, 1});
+  Tensors found;
+  for (const std::int64_t place : places) found.push_back(all.select(-1, place));
+  return at::stack(found, -1);
+}
+
 // The impulses of dry friction along all degrees of freedom, [..., d], of those of all pairs.
 Tensor joint_friction(const Tensor& gamma, const Sizes& sizes) {
   const auto rows = std::ssize(sizes.resisted);
@@ -445,7 +457,19 @@ Tensor joint_friction(const Tensor& gamma, const Sizes& sizes) {
   if (rows == sizes.dofs) return of_rows;
   Numbers place(sizes.dofs, rows);
   for (std::int64_t r = 0; r < rows; ++r) place[sizes.resisted[r]] = r;
-  return at::constant_pad_nd(of_rows, {0, 1}).index_select(-1, at::tensor(place));
+  return at_places(of_rows, place);
+}
+
+// The impulses of closures, [..., o, 6], of those of all pairs.
+Tensor closure_impulses(const Tensor& gamma, const Sizes& sizes) {
+  const std::int64_t rows = sizes.rows_of_closures();
+  const Tensor of_rows = row_impulses(gamma, gamma.size(-1) / 3 - rows, rows);
+  Numbers place;
+  std::int64_t next = 0;
+  for (const std::int64_t is_weld : sizes.welds) {
+    for (std::int64_t axis = 0; axis < 6; ++axis) place.push_back(axis < 3 || is_weld != 0 ? next++ : rows);
+  }
+  return (place.empty() ? of_rows : at_places(of_rows, place)).unflatten(-1, {sizes.closures, 6});
 }
 
 }  // namespace
@@ -508,7 +532,9 @@ std::string structure_of(const Robot& robot) {
   }
   if (!couplings.empty()) writer.add("couplings", couplings);
   Numbers closures;
-  for (const RobotClosure& closure : robot.closures) closures.insert(closures.end(), {closure.body, closure.other});
+  for (const RobotClosure& closure : robot.closures) {
+    closures.insert(closures.end(), {closure.body, closure.other, closure.is_weld});
+  }
   if (!closures.empty()) writer.add("closures", closures);
   return writer.add("balls", robot.balls)
       .add("plane_bodies", world)
@@ -556,14 +582,14 @@ RobotSolution roll_out(const RobotState& state, const RobotInput& input, std::op
   };
   const RobotState next = sizes.pieces.state_of(results);
   const Tensor all = of_rows(results[kGamma].to(dtype), 2, sum);
-  const std::int64_t first_closed = all.size(-1) / 3 - 3 * sizes.closures;
+  const std::int64_t first_closed = all.size(-1) / 3 - sizes.rows_of_closures();
   return {{last(next.qpos), last(next.qvel)},
           part_of(all, 0, 3 * (sizes.contacts + sizes.limits)),
           of_rows(results[kStatus], 1, first_failure),
           of_rows(results[kIterations], 1, sum),
           joint_friction(all, sizes),
           row_impulses(all, first_closed - sizes.couplings, sizes.couplings),
-          row_impulses(all, first_closed, 3 * sizes.closures).unflatten(-1, {sizes.closures, 3})};
+          closure_impulses(all, sizes)};
 }
 
 RobotLinearization linearize(const RobotState& state, const Tensor& control, const std::string& structure,
@@ -651,6 +677,9 @@ Tensors numbers_of(const Robot& robot) {
   all.push_back(robot.friction_loss.defined() ? robot.friction_loss : at::zeros_like(robot.damping));
   all.push_back(robot.coupling.defined() ? robot.coupling : at::zeros({0, 5}, robot.damping.options()));
   all.push_back(robot.closure.defined() ? robot.closure : at::zeros({0, 2, 3}, robot.damping.options()));
+  all.push_back(robot.closure_orientation.defined()
+                    ? robot.closure_orientation
+                    : at::zeros({std::ssize(robot.closures), 4}, robot.damping.options()));
   return all;
 }
 

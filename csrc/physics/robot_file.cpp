@@ -19,6 +19,7 @@
 namespace lcp::physics {
 
 LCP_ENUMERATORS(JointKind, "free", "ball", "slide", "hinge")
+LCP_ENUMERATORS(RobotShapeKind, "ball", "capsule", "cylinder", "box", "ellipsoid")
 
 namespace {
 
@@ -53,6 +54,7 @@ constexpr TensorMember kTensorMembers[] = {
     {"friction_loss", &Robot::friction_loss},
     {"coupling", &Robot::coupling},
     {"closure", &Robot::closure},
+    {"closure_orientation", &Robot::closure_orientation},
     {"box_sizes", &Robot::box_sizes},
     {"box_centers", &Robot::box_centers},
     {"box_orientations", &Robot::box_orientations},
@@ -62,6 +64,12 @@ std::string contents_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   TORCH_CHECK(file && !std::filesystem::is_directory(path), path, " cannot be read");
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<double> read_numbers(JsonReader& reader) {
+  std::vector<double> all;
+  reader.array([&] { all.push_back(reader.number()); });
+  return all;
 }
 
 at::Tensor read_tensor(JsonReader& reader) {
@@ -78,7 +86,7 @@ at::Tensor read_tensor(JsonReader& reader) {
         if (shape.back() < 0) reader.fail("sizes must be >= 0; got ", shape.back());
       });
     } else {
-      reader.array([&] { values.push_back(reader.number()); });
+      values = read_numbers(reader);
     }
   });
   // Floating-point numbers do not overflow, and the limit keeps the sizes of a tensor without numbers from doing so.
@@ -93,6 +101,24 @@ at::Tensor read_tensor(JsonReader& reader) {
   return at::tensor(values, at::kDouble).view(shape).to(dtype == "float32" ? at::kFloat : at::kDouble);
 }
 
+template <class Kind>
+Kind read_kind(JsonReader& reader) {
+  const std::string kind = reader.string();
+  const auto& kinds = ops::kInSchema<Kind>;
+  const auto* const found = std::find(kinds.begin(), kinds.end(), kind);
+  if (found == kinds.end()) reader.fail("kind must be ", c10::Join(", ", kinds), "; got ", kind);
+  return static_cast<Kind>(found - kinds.begin());
+}
+
+template <std::size_t size>
+std::array<double, size> read_array(JsonReader& reader, const char* what) {
+  const std::vector<double> found = read_numbers(reader);
+  if (found.size() != size) reader.fail(what, " must be ", size, " numbers; got ", found.size());
+  std::array<double, size> all = {};
+  std::copy(found.begin(), found.end(), all.begin());
+  return all;
+}
+
 RobotJoint read_joint(JsonReader& reader) {
   RobotJoint joint = {};
   reader.object({"name", "body", "kind", "has_limits"}, [&](const std::string& key) {
@@ -101,23 +127,12 @@ RobotJoint read_joint(JsonReader& reader) {
     } else if (key == "body") {
       joint.body = reader.integer();
     } else if (key == "kind") {
-      const std::string kind = reader.string();
-      const auto& kinds = ops::kInSchema<JointKind>;
-      const auto* const found = std::find(kinds.begin(), kinds.end(), kind);
-      if (found == kinds.end()) reader.fail("kind must be ", c10::Join(", ", kinds), "; got ", kind);
-      joint.kind = static_cast<JointKind>(found - kinds.begin());
+      joint.kind = read_kind<JointKind>(reader);
     } else {
       joint.has_limits = reader.boolean();
     }
   });
   return joint;
-}
-
-RobotActuator::Range read_range(JsonReader& reader) {
-  std::vector<double> bounds;
-  reader.array([&] { bounds.push_back(reader.number()); });
-  if (bounds.size() != 2) reader.fail("a range must be two numbers; got ", bounds.size());
-  return {bounds[0], bounds[1]};
 }
 
 RobotActuator read_actuator(JsonReader& reader) {
@@ -128,7 +143,7 @@ RobotActuator read_actuator(JsonReader& reader) {
     } else if (key == "joint") {
       actuator.joint = reader.integer();
     } else {
-      (key == "control_range" ? actuator.control_range : actuator.force_range) = read_range(reader);
+      (key == "control_range" ? actuator.control_range : actuator.force_range) = read_array<2>(reader, "a range");
     }
   });
   return actuator;
@@ -156,9 +171,44 @@ RobotCoupling read_coupling(JsonReader& reader) {
 
 RobotClosure read_closure(JsonReader& reader) {
   RobotClosure closure = {};
-  reader.object({"body", "other"},
-                [&](const std::string& key) { (key == "body" ? closure.body : closure.other) = reader.integer(); });
+  reader.object({"body", "other", "is_weld"}, [&](const std::string& key) {
+    if (key == "is_weld") {
+      closure.is_weld = reader.boolean();
+    } else {
+      (key == "body" ? closure.body : closure.other) = reader.integer();
+    }
+  });
   return closure;
+}
+
+RobotKeyframe read_keyframe(JsonReader& reader) {
+  RobotKeyframe keyframe;
+  reader.object({"name", "qpos", "qvel", "control"}, [&](const std::string& key) {
+    if (key == "name") {
+      keyframe.name = reader.string();
+    } else {
+      (key == "qpos"   ? keyframe.state.qpos
+       : key == "qvel" ? keyframe.state.qvel
+                       : keyframe.control) = at::tensor(read_numbers(reader), at::kDouble);
+    }
+  });
+  return keyframe;
+}
+
+RobotShape read_shape(JsonReader& reader) {
+  RobotShape shape = {};
+  reader.object({"body", "kind", "size", "center", "orientation"}, [&](const std::string& key) {
+    if (key == "body") {
+      shape.body = reader.integer();
+    } else if (key == "kind") {
+      shape.kind = read_kind<RobotShapeKind>(reader);
+    } else if (key == "orientation") {
+      shape.orientation = read_array<4>(reader, "orientation");
+    } else {
+      (key == "size" ? shape.size : shape.center) = read_array<3>(reader, key.c_str());
+    }
+  });
+  return shape;
 }
 
 Robot read_robot(JsonReader& reader) {
@@ -192,6 +242,10 @@ Robot read_robot(JsonReader& reader) {
       reader.array([&] { robot.couplings.push_back(read_coupling(reader)); });
     } else if (key == "closures") {
       reader.array([&] { robot.closures.push_back(read_closure(reader)); });
+    } else if (key == "keyframes") {
+      reader.array([&] { robot.keyframes.push_back(read_keyframe(reader)); });
+    } else if (key == "shapes") {
+      reader.array([&] { robot.shapes.push_back(read_shape(reader)); });
     } else if (key == "boxes") {
       reader.array([&] { robot.boxes.push_back(reader.integer()); });
     } else {
@@ -204,7 +258,7 @@ Robot read_robot(JsonReader& reader) {
     }
   };
   reader.object({"format", "version", "dt", "bodies", "joints", "actuators", "contacts", "couplings", "closures",
-                 "boxes", "tensors"},
+                 "boxes", "keyframes", "shapes", "tensors"},
                 read);
   reader.end();
   return robot;
@@ -223,6 +277,14 @@ void check_by_a_step(const Robot& robot) {
   std::int64_t nv = 0;
   for (const RobotJoint& joint : robot.joints) nv += velocities(joint.kind);
   simulate({robot.qpos0, at::zeros({nv}, at::kDouble)}, {}, 1, robot);
+  for (const RobotKeyframe& keyframe : robot.keyframes) {
+    simulate(keyframe.state, {keyframe.control.unsqueeze(0), {}}, 1, robot);
+  }
+  const auto bodies = std::ssize(robot.parents);
+  for (const RobotShape& shape : robot.shapes) {
+    TORCH_CHECK(shape.body >= -1 && shape.body < bodies, "shapes must be of bodies from -1 to ", bodies - 1, "; got ",
+                shape.body);
+  }
 }
 
 template <class Items, class NameOf>
@@ -266,6 +328,10 @@ std::int64_t actuator(const Robot& robot, std::string_view name) {
   return index_of("actuator", robot.actuators, name, &RobotActuator::name);
 }
 
+const RobotKeyframe& keyframe(const Robot& robot, std::string_view name) {
+  return robot.keyframes[index_of("keyframe", robot.keyframes, name, &RobotKeyframe::name)];
+}
+
 namespace {
 
 // A robot as Python takes it apart for _structure_of_robot, and its names.
@@ -277,9 +343,13 @@ struct RobotParts {
   Tensors numbers;
   at::Tensor qpos0;
   double dt;
+  std::vector<std::string> keyframe_names;
+  Tensors keyframes;                  // qpos, qvel and control of each
+  robots::Numbers shapes;             // body and kind of each
+  std::vector<double> shape_numbers;  // size, center and orientation of each
 };
 LCP_MEMBERS(RobotParts, parents, joints, actuators, ranges, balls, boxes, contacts, couplings, closures, body_names,
-            joint_names, actuator_names, numbers, qpos0, dt)
+            joint_names, actuator_names, numbers, qpos0, dt, keyframe_names, keyframes, shapes, shape_numbers)
 
 RobotParts parts_of_file(const std::string& path) {
   const Robot robot = load_robot(path);
@@ -310,7 +380,17 @@ RobotParts parts_of_file(const std::string& path) {
     parts.couplings.insert(parts.couplings.end(), {coupling.joint, coupling.other});
   }
   for (const RobotClosure& closure : robot.closures) {
-    parts.closures.insert(parts.closures.end(), {closure.body, closure.other});
+    parts.closures.insert(parts.closures.end(), {closure.body, closure.other, closure.is_weld});
+  }
+  for (const RobotKeyframe& keyframe : robot.keyframes) {
+    parts.keyframe_names.push_back(keyframe.name);
+    parts.keyframes.insert(parts.keyframes.end(), {keyframe.state.qpos, keyframe.state.qvel, keyframe.control});
+  }
+  for (const RobotShape& shape : robot.shapes) {
+    parts.shapes.insert(parts.shapes.end(), {shape.body, static_cast<std::int64_t>(shape.kind)});
+    std::vector<double>& all = parts.shape_numbers;
+    for (const auto& three : {shape.size, shape.center}) all.insert(all.end(), three.begin(), three.end());
+    all.insert(all.end(), shape.orientation.begin(), shape.orientation.end());
   }
   return parts;
 }

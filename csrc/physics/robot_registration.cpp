@@ -23,14 +23,16 @@ using at::Tensor;
 using robots::Numbers;
 
 // joints: body, kind and whether it has limits, of each. contacts: the six numbers of each RobotContact. couplings:
-// the two of each RobotCoupling.
+// the two of each RobotCoupling. closures: the three of each RobotClosure.
 std::string structure_of(const Numbers& parents, const Numbers& joints, const Numbers& actuators,
                          const std::vector<double>& ranges, const Numbers& balls, const Numbers& boxes,
                          const Numbers& contacts, std::int64_t planes, const Tensor& friction_loss,
                          const Numbers& couplings, const Numbers& closures) {
   Robot robot;
   for (std::size_t k = 0; k + 1 < couplings.size(); k += 2) robot.couplings.push_back({couplings[k], couplings[k + 1]});
-  for (std::size_t k = 0; k + 1 < closures.size(); k += 2) robot.closures.push_back({closures[k], closures[k + 1]});
+  for (std::size_t k = 0; k + 2 < closures.size(); k += 3) {
+    robot.closures.push_back({closures[k], closures[k + 1], closures[k + 2] != 0});
+  }
   robot.friction_loss = friction_loss;
   robot.parents = parents;
   robot.balls = balls;

@@ -79,6 +79,7 @@ struct LinearStep::Leaves {
   Variable friction_loss(int dof) { return leaf(kFrictionLoss, dof); }
   Variable coupling(int number, int i) { return leaf(kCoupling, 5 * number + i); }
   Vector<Variable> closure(int number, int end) { return vector(kClosure, 2 * number + end); }
+  Quaternion<Variable> closure_turn(int number) { return quaternion(kClosureTurn, number); }
   Variable gear(int actuator) { return leaf(kGear, actuator); }
   Variable gain(int actuator) { return leaf(kActuatorForce, 4 * actuator); }
   Variable bias(int actuator, int i) { return leaf(kActuatorForce, 4 * actuator + 1 + i); }
@@ -379,6 +380,7 @@ LinearStep::Problem& LinearStep::begin_problem(std::span<const int> chosen, Leav
   problem.bound.clear();
   problem.gaps.clear();
   problem.points.clear();
+  problem.turns.clear();
   problem.b_of_rows.clear();
   for (const int k : chosen) {
     const Pair& row = scene_.pairs[k];
@@ -389,11 +391,15 @@ LinearStep::Problem& LinearStep::begin_problem(std::span<const int> chosen, Leav
       continue;
     }
     if (row.closure != Pair::kNone) {
+      const Closure& closure = scene_.closures[row.closure];
       if (row.axis == 0) {
-        problem.points.push_back(points_of<Variable>(scene_.closures[row.closure], row.closure, read));
+        problem.points.push_back(points_of<Variable>(closure, row.closure, read));
+        problem.turns.push_back(closure.is_weld ? turn_of<Variable>(closure, row.closure, read) : Vector<Variable>{});
       }
       const ClosurePoints<Variable>& points = problem.points.back();
-      problem.b_of_rows.push_back((points[0][row.axis].value - points[1][row.axis].value) / scene_.dt);
+      const double gap = row.axis < 3 ? points[0][row.axis].value - points[1][row.axis].value
+                                      : problem.turns.back()[row.axis - 3].value;
+      problem.b_of_rows.push_back(gap / scene_.dt);
       continue;
     }
     if (row.is_row()) {
@@ -463,6 +469,12 @@ void LinearStep::add_data(const Problem& problem, const SolvedContacts& at, Leav
     const Motion<Variable>& motion = motion_of(body);
     return motion.velocity + cross(motion.turning, arm);
   };
+  // The same of an impulse that turns the body, and its angular velocity.
+  const auto turn = [&](int body, const Vector<Variable>& impulse, double sign) {
+    Wrench<Variable>& wrench = work_.wrenches[body];
+    wrench.torque = sign > 0 ? wrench.torque + impulse : wrench.torque - impulse;
+    return motion_of(body).turning;
+  };
   for (std::size_t j = 0; j < problem.chosen.size(); ++j) {
     const int k = problem.chosen[j];
     const Pair& pair = scene_.pairs[k];
@@ -476,6 +488,11 @@ void LinearStep::add_data(const Problem& problem, const SolvedContacts& at, Leav
       Vector<Variable> u = act_on(closure.body, points[0], impulse, 1) + (1 / scene_.dt) * (points[0] - points[1]);
       if (closure.other != Pair::kWorld) u = u - act_on(closure.other, points[1], impulse, -1);
       data.s.insert(data.s.end(), {u[0], u[1], u[2]});
+      if (!closure.is_weld) continue;
+      const Vector<Variable> torque = {gamma[3], gamma[4], gamma[5]};
+      Vector<Variable> turning = turn(closure.body, torque, 1) + (1 / scene_.dt) * problem.turns[pair.closure];
+      if (closure.other != Pair::kWorld) turning = turning - turn(closure.other, torque, -1);
+      data.s.insert(data.s.end(), {turning[0], turning[1], turning[2]});
       continue;
     }
     if (pair.coupling != Pair::kNone) {

@@ -115,6 +115,7 @@ class LinearStep {
     std::vector<Variable> bound;                  // the largest impulses of the rows
     std::vector<CouplingGap<Variable>> gaps;      // of the couplings
     std::vector<ClosurePoints<Variable>> points;  // of the closures
+    std::vector<Vector<Variable>> turns;          // of the same, where they are welds
     std::vector<double> b_of_rows;                // m/s or rad/s
     std::vector<Variable> from, after;            // velocities
     bool is_first;                                // of the step

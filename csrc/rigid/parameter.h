@@ -36,6 +36,7 @@ enum Parameter : int {
   kBoxTurns,       ///< [e, 4], its orientation in these
   kCoupling,       ///< [k, 5], the coefficients of the polynomial of a Coupling
   kClosure,        ///< [o, 2, 3], m, the points of a Closure, each in the axes of its body
+  kClosureTurn,    ///< [o, 4], of a weld, the orientation of the other body in the axes of the body
   kParameters
 };
 

@@ -53,6 +53,8 @@ int size_of(Parameter parameter, const Scene& scene) {
       return 5 * static_cast<int>(scene.couplings.size());
     case kClosure:
       return 6 * static_cast<int>(scene.closures.size());
+    case kClosureTurn:
+      return 4 * static_cast<int>(scene.closures.size());
     case kParameters:
       break;
   }

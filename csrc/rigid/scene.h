@@ -18,8 +18,8 @@ namespace lcp::rigid {
 /// bodies are numbered together, and so are the boxes. A capsule is the ball that moves from one ball to another of the
 /// same radius. A limit counts as a contact without friction along the coordinate of the joint.
 /// The dry friction of a degree of freedom, a Coupling
-/// and the three axes of a Closure are pairs, too, behind all others; they are rows of the problem of a step, see
-/// csrc/friction/row_law.h, and always chosen.
+/// and the three axes of a Closure, or six of a weld, are pairs, too, behind all others; they are rows of the problem
+/// of a step, see csrc/friction/row_law.h, and always chosen.
 struct Pair {
   int body, ball;
   int other_body;                      ///< kWorld for a fixed plane
@@ -31,7 +31,8 @@ struct Pair {
   int box = kNone;                     ///< of the other body
   int resisted = kNone;                ///< the degree of freedom of dry friction, for which the others are not used
   int coupling = kNone;                ///< the Coupling, for which the others are not used
-  int closure = kNone, axis = 0;       ///< the Closure and the axis of the world, for which the others are not used
+  int closure = kNone, axis = 0;  ///< the Closure, for which the others are not used, and the axis of the world along
+                                  ///< which it holds the point, or 3 + that about which it holds the body
 
   static constexpr int kWorld = -1, kNone = -1;
 
@@ -94,10 +95,12 @@ struct Coupling {
   int other;  ///< Pair::kNone for a constant
 };
 
-/// A point of a body of a tree that is one with a point of another one, or of the world.
+/// A point of a body of a tree that is one with a point of another one, or of the world. A weld holds the orientation
+/// of the two, too.
 struct Closure {
   int body;
   int other;  ///< Pair::kWorld for the world
+  bool is_weld;
 };
 
 /// What all trajectories share, and the options of a step. The bodies 0 .. free - 1 move freely, with the origin of

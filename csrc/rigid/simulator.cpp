@@ -125,6 +125,7 @@ struct Simulator::Numbers {
   double damping(int dof) const { return parameters[kDamping][dof]; }
   double coupling(int number, int i) const { return parameters[kCoupling][5 * number + i]; }
   Vector<double> closure(int number, int end) const { return vector_at(parameters[kClosure], 2 * number + end); }
+  Quaternion<double> closure_turn(int number) const { return quaternion_at(parameters[kClosureTurn], number); }
   double gear(int actuator) const { return parameters[kGear][actuator]; }
   double gain(int actuator) const { return parameters[kActuatorForce][4 * actuator]; }
   double bias(int actuator, int i) const { return parameters[kActuatorForce][4 * actuator + 1 + i]; }
@@ -160,6 +161,7 @@ Simulator::Simulator(const Scene& scene, double tolerance)
       lower_(scene.rows()),
       upper_(scene.rows()),
       closed_(scene.closures.size()),
+      turns_(scene.closures.size()),
       impulses_(3 * scene.contacts()) {
   for (auto* const forces : {&joints_.at_before, &joints_.drag}) forces->resize(scene.dofs_of_trees());
   if (std::any_of(scene.actuators.begin(), scene.actuators.end(),
@@ -305,9 +307,13 @@ bool Simulator::find_row(int k, const Numbers& read) {
   const Pair& pair = scene_.pairs[k];
   meeting.b = 0;
   if (pair.closure != Pair::kNone) {
+    const Closure& closure = scene_.closures[pair.closure];
     ClosurePoints<double>& points = closed_[pair.closure];
-    if (pair.axis == 0) points = points_of<double>(scene_.closures[pair.closure], pair.closure, read);
-    meeting.b = (points[0][pair.axis] - points[1][pair.axis]) / scene_.dt;
+    Vector<double>& turn = turns_[pair.closure];
+    if (pair.axis == 0) points = points_of<double>(closure, pair.closure, read);
+    if (pair.axis == 3) turn = turn_of<double>(closure, pair.closure, read);
+    const double gap = pair.axis < 3 ? points[0][pair.axis] - points[1][pair.axis] : turn[pair.axis - 3];
+    meeting.b = gap / scene_.dt;
     return std::isfinite(meeting.b);
   }
   const int number = pair.coupling;
@@ -624,9 +630,16 @@ void Simulator::set_rows(std::span<const int> chosen, double* J) {
         const Closure& closure = scene_.closures[pair.closure];
         const ClosurePoints<double>& points = closed_[pair.closure];
         Vector<double> along = {0, 0, 0};
-        along[pair.axis] = 1;
-        add_row(scene_, places_, closure.body, points[0], along, J);
-        if (closure.other != Pair::kWorld) add_row(scene_, places_, closure.other, points[1], -along, J);
+        along[pair.axis % 3] = 1;
+        const auto add = [&](int body, const Vector<double>& point, const Vector<double>& direction) {
+          if (pair.axis < 3) {
+            add_row(scene_, places_, body, point, direction, J);
+          } else {
+            add_turning_row(scene_, places_, body, direction, J);
+          }
+        };
+        add(closure.body, points[0], along);
+        if (closure.other != Pair::kWorld) add(closure.other, points[1], -along);
       } else if (pair.coupling == Pair::kNone) {
         J[pair.resisted] = 1;
       } else {

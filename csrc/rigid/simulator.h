@@ -153,6 +153,7 @@ class Simulator {
   std::vector<double> J_, one_J_, b_, R_, mu_, gamma_;  // of the chosen, and of one pair
   std::vector<double> lower_, upper_;                   // of the rows
   std::vector<ClosurePoints<double>> closed_;           // of the closures
+  std::vector<Vector<double>> turns_;                   // of the welds among them
   std::vector<double> impulses_;                        // [3 c], of all pairs
 };
 

@@ -255,6 +255,21 @@ ClosurePoints<T> points_of(const Closure& closure, int number, Reader& read) {
   return {point(closure.body, 0), point(closure.other, 1)};
 }
 
+/// The turn from where a weld holds its body, as the other body has it, to where the body is: a rotation vector in the
+/// axes of the world, rad, with 2 sin(angle / 2) as its length. NaN for half a turn.
+template <class T, class Reader>
+Vector<T> turn_of(const Closure& weld, int number, Reader& read) {
+  using std::sqrt;
+  const Matrix<T> own = read.rotation(weld.body) * rotation_matrix(read.closure_turn(number));
+  Matrix<T> off = own;  // R_body R_held R_other', where off_ij is row i of the former and row j of R_other
+  if (weld.other != Pair::kWorld) {
+    const Matrix<T>& other = read.rotation(weld.other);
+    for (std::size_t i = 0; i < 3; ++i) off[i] = other * own[i];
+  }
+  const T scale = 1 / sqrt(1 + off[0][0] + off[1][1] + off[2][2]);  // 1 / (2 cos(angle / 2))
+  return scale * Vector<T>{off[2][1] - off[1][2], off[0][2] - off[2][0], off[1][0] - off[0][1]};
+}
+
 /// The lesser; where both are equal, it has the mean of their derivatives.
 inline double lesser(double a, double b) { return b < a ? b : a; }
 inline Variable lesser(const Variable& a, const Variable& b) {

@@ -352,6 +352,17 @@ inline void add_row(const Scene& scene, const Places<double>& places, int body, 
   }
 }
 
+/// Adds the factors of the velocities of the trees in the angular velocity of a body about an axis.
+inline void add_turning_row(const Scene& scene, const Places<double>& places, int body, const Vector<double>& axis,
+                            double* row) {
+  for (const Link* link = scene.link_of(body); link != nullptr; link = scene.link_of(link->parent)) {
+    for (int dof = link->first_dof; dof < link->first_dof + link->dofs; ++dof) {
+      const Screw<double>& screw = places.screws[dof - scene.first_of_trees()];
+      if (screw.turns) row[dof] += dot(screw.axis, axis);
+    }
+  }
+}
+
 /// The mass matrix of the trees, by composite bodies.
 class CompositeBodies {
  public:

@@ -54,9 +54,13 @@ constexpr std::string_view kText = R"({"format": "torchlcp robot",
   "friction_loss": {"dtype": "float64", "shape": [2], "values": [0.0, 0.1]},
   "coupling": {"dtype": "float64", "shape": [0, 5], "values": []},
   "closure": {"dtype": "float64", "shape": [0, 2, 3], "values": []},
+  "closure_orientation": {"dtype": "float64", "shape": [0, 4], "values": []},
   "box_sizes": {"dtype": "float64", "shape": [1, 3], "values": [0.1, 0.1, 0.1]},
   "box_centers": {"dtype": "float64", "shape": [1, 3], "values": [9.0, 0.0, 0.0]},
-  "box_orientations": {"dtype": "float64", "shape": [1, 4], "values": [1.0, 0.0, 0.0, 0.0]}}}
+  "box_orientations": {"dtype": "float64", "shape": [1, 4], "values": [1.0, 0.0, 0.0, 0.0]}},
+ "keyframes": [{"name": "up", "qpos": [0.5, 1], "qvel": [0, 2.0], "control": [3]}],
+ "shapes": [{"body": -1, "kind": "capsule", "size": [0.1, 0.5, 0], "center": [1, 2, 3],
+  "orientation": [0, 0, 1, 0]}]}
 )";
 
 class RobotFileTest : public testing::Test {
@@ -110,6 +114,14 @@ TEST_F(RobotFileTest, ReadsWhatIsThere) {
   EXPECT_EQ(robot.contacts[1].box, 0);
   EXPECT_EQ(robot.boxes, (std::vector<std::int64_t>{1}));
   EXPECT_EQ(robot.friction_loss[1].item<double>(), 0.1);
+  EXPECT_EQ(keyframe(robot, "up").state.qvel[1].item<double>(), 2);
+  EXPECT_EQ(keyframe(robot, "up").control.item<double>(), 3);
+  EXPECT_THROW(keyframe(robot, "down"), c10::Error);
+  ASSERT_EQ(robot.shapes.size(), 1);
+  EXPECT_EQ(robot.shapes[0].kind, RobotShapeKind::kCapsule);
+  EXPECT_EQ(robot.shapes[0].size[1], 0.5);
+  EXPECT_EQ(robot.shapes[0].center[2], 3);
+  EXPECT_EQ(robot.shapes[0].orientation[2], 1);
   EXPECT_EQ(robot.dt, 0.01);
   EXPECT_EQ(robot.position.scalar_type(), at::kFloat);
   EXPECT_EQ(robot.inertia[1][2][2].item<double>(), 2);
@@ -159,7 +171,7 @@ TEST_F(RobotFileTest, WhatIsWrongIsNamedWithItsLine) {
            Fault{"0.01", "-0.01", ": dt must be > 0; got -0.01"},
            Fault{"\"dt\"", "\"step\"",
                  " line 3: unexpected step; what may follow is dt, bodies, joints, actuators, contacts, "
-                 "couplings, closures, boxes, tensors"},
+                 "couplings, closures, boxes, keyframes, shapes, tensors"},
            Fault{"\"parent\": -1", "\"parent\": -1, \"parent\": 0",
                  " line 5: unexpected parent; what may follow is balls"},
            Fault{", \"balls\": 1", "", " line 5: balls is missing"},
@@ -168,7 +180,7 @@ TEST_F(RobotFileTest, WhatIsWrongIsNamedWithItsLine) {
                  "1000000000000"},
            Fault{"slide", "screw", " line 8: kind must be free, ball, slide, hinge; got screw"},
            Fault{"false", "0", " line 8: expected true or false; got 0"},
-           Fault{"[-2.0, 3e0]", "[-2.0]", " line 11: a range must be two numbers; got 1"},
+           Fault{"[-2.0, 3e0]", "[-2.0]", " line 11: a range must be 2 numbers; got 1"},
            Fault{"float64", "int64", " line 18: dtype must be float32 or float64; got int64"},
            Fault{"[2]", "[3]", " line 18: the shape [3] does not fit 2 values"},
            Fault{"[2]", "[-2]", " line 18: sizes must be >= 0; got -2"},
@@ -176,7 +188,11 @@ TEST_F(RobotFileTest, WhatIsWrongIsNamedWithItsLine) {
            Fault{"[2], \"values\": [1.0, 0.5]", "[0, 9000000000000000000, 9000000000000000000], \"values\": []",
                  " line 18: the shape [0, 9000000000000000000, 9000000000000000000] does not fit 0 values"},
            Fault{"{\"format\"", "[\"format\"", " line 1: expected {; got ["},
-           Fault{"0.0]}}}", "0.0]}}} {", " line 43: expected the end of the file; got {"},
+           Fault{"1, 0]}]}", "1, 0]}]} {", " line 47: expected the end of the file; got {"},
+           Fault{"[0, 0, 1, 0]", "[0, 0, 1]", " line 47: orientation must be 4 numbers; got 3"},
+           Fault{"capsule", "cone", " line 46: kind must be ball, capsule, cylinder, box, ellipsoid; got cone"},
+           Fault{"\"body\": -1", "\"body\": 2", ": shapes must be of bodies from -1 to 1; got 2"},
+           Fault{"[0.5, 1]", "[0.5]", ": qpos must be [..., 2]; got [1]"},
        }) {
     EXPECT_EQ(message_of(with(fault.part, fault.other)), fault.message);
   }

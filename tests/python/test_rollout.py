@@ -101,7 +101,7 @@ def own_spring(*batch, steps, seed):
 LAWS = {"exact_cone": "", "polyhedral": " directions=5 angle=0.3", "compliant": " sigma=0.001 beta=1"}
 BALLS = 8
 # Where the state and u of a scene of rigid bodies stand, and how many inputs there are.
-STATE, FORCES, RIGID_INPUTS = slice(29, 33), 35, 36
+STATE, FORCES, RIGID_INPUTS = slice(30, 34), 36, 37
 
 
 def is_rigid(rollout):

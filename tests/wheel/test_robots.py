@@ -12,8 +12,8 @@ import torch
 
 from torchlcp import Feedback, Status
 from torchlcp.physics import (
-    Robot, RobotActuator, RobotClosure, RobotContact, RobotCoupling, RobotJoint, RobotState, load_mjcf, load_robot, load_urdf,
-    turned,
+    Robot, RobotActuator, RobotClosure, RobotContact, RobotCoupling, RobotJoint, RobotKeyframe, RobotShape, RobotState, load_mjcf,
+    load_robot, load_urdf, turned,
 )
 
 FILE = Path(__file__).parent / "robots" / "two_trees.xml"
@@ -182,7 +182,7 @@ def robot_of(x, robot):
 
 TENSORS = ["mass", "inertia", "center_of_mass", "position", "orientation", "axis", "anchor", "spring", "damping", "armature",
            "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity", "friction_loss",
-           "coupling", "closure"]
+           "coupling", "closure", "closure_orientation"]
 
 
 def touching(**changes):
@@ -249,6 +249,15 @@ def test_dry_friction_acts_as_a_motor_that_obeys_its_law():
         torch.testing.assert_close(same.qvel_next, step.qvel_next, rtol=0, atol=1e-11)
         torch.testing.assert_close(same.gamma, step.gamma, rtol=0, atol=1e-11)
     assert 5 < sticks < 75
+
+
+def test_some_degrees_of_freedom_have_dry_friction():
+    robot = touching(friction_loss=[0.0, 0.2, 0.0, 0.1, 0.0])
+    q, v, u = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4), normal(2, seed=1)
+    of = lambda v: robot.step((q, v), u).joint_friction
+    friction = of(v)
+    assert (friction[[0, 2, 4]] == 0).all() and (friction[[1, 3]] != 0).all()
+    torch.testing.assert_close(torch.func.jacrev(of)(v), torch.func.jacfwd(of)(v))
 
 
 def test_no_dry_friction_costs_nothing_and_has_a_derivative():
@@ -325,8 +334,8 @@ def test_couplings_of_a_file_are_those_of_mujoco(tmp_path):
     gaps = [data.qpos[j] - sum(c * (data.qpos[o] if o >= 0 else 0) ** i for i, c in enumerate(poly.tolist()))
             for (j, o), poly in zip(robot.couplings, robot.coupling, strict=True)]
     assert gaps == pytest.approx(data.efc_pos[:2].tolist(), abs=1e-14)
-    path.write_text(path.read_text().replace('<joint joint1="c" polycoef=".2 0 0 0 0"/>', '<weld body1="2"/>')
-                    .replace("<worldbody><body>", '<worldbody><body name="1">').replace('<body pos="1', '<body name="2" pos="1'))
+    path.write_text(path.read_text().replace("<worldbody>", '<worldbody><site name="1"/><site name="2"/>')
+                    .replace('<joint joint1="c" polycoef=".2 0 0 0 0"/>', '<weld site1="1" site2="2"/>'))
     with pytest.raises(ValueError, match="equality of weld"):
         load_mjcf(path)
 
@@ -366,11 +375,12 @@ def test_a_closed_loop_stays_closed(tmp_path):
     assert (rollout.status == Status.SOLVED).all()
     assert gap(rollout.qpos_next).norm(dim=-1).max() < 1e-4
     assert (rollout.qpos_next[:, 0] - rollout.qpos_next[0, 0]).abs().max() > 0.3
-    assert (rollout.closure[:, 0, [0, 2]].norm(dim=-1) > 0).all()
+    assert rollout.closure.shape == (1000, 1, 6) and (rollout.closure[:, 0, [0, 2]].norm(dim=-1) > 0).all()
     # The impulse of the closure is a force on both bodies.
     q, v = rollout.qpos_next[300], rollout.qvel_next[300]
     step = robot.step((q, v))
-    places, h = robot.places(q), step.closure[0] / robot.dt
+    assert (step.closure[0, 3:] == 0).all()
+    places, h = robot.places(q), step.closure[0, :3] / robot.dt
     forces = torch.zeros(3, 6).double()
     for body, sign, point in ((1, 1, robot.closure[0, 0]), (2, -1, robot.closure[0, 1])):
         turn = places.rotation[body]
@@ -384,7 +394,7 @@ def test_the_derivatives_of_a_closed_loop_are_those_of_differences(tmp_path):
     pytest.importorskip("mujoco")
     robot, _ = four_bar(tmp_path)
     x = {name: getattr(robot, name) for name in TENSORS if getattr(robot, name).numel() > 0}
-    weights = normal(9, seed=1)
+    weights = normal(12, seed=1)
 
     def of(all):
         rollout = robot_of(dict(zip(x, all[2:], strict=True)), robot).simulate((all[0], all[1]), rows=3, **SENSITIVE)
@@ -394,10 +404,10 @@ def test_the_derivatives_of_a_closed_loop_are_those_of_differences(tmp_path):
     inputs = [numbers(0.01, -0.02, 0.03), numbers(1.0, -2.0, 0.5), *x.values()]
     leaves = [each.clone().requires_grad_() for each in inputs]
     gradients = torch.autograd.grad(of(leaves), leaves)
-    assert (gradients[-1][..., [0, 2]] != 0).all()
+    assert (gradients[-2][..., [0, 2]] != 0).all() and (gradients[-1] == 0).all()  # a point has no orientation
     along = [normal(*each.shape, seed=10 + k) for k, each in enumerate(inputs)]
     for k, (name, d) in enumerate(zip(["q", "v", *x], along, strict=True)):
-        if name in ("axis", "inertia", "orientation", "range"):
+        if name in ("axis", "inertia", "orientation", "range", "closure_orientation"):
             d[:] = 0
         if name in ("position", "anchor", "closure"):
             d[..., 1] = 0  # nothing moves out of the plane
@@ -415,6 +425,121 @@ def test_the_derivatives_of_a_closed_loop_are_those_of_differences(tmp_path):
         ends = [robot.step((inputs[0] + s * e[:3], inputs[1] + s * e[3:]), **SENSITIVE) for s in (1, -1)]
         difference = (torch.cat(ends[0].next, -1) - torch.cat(ends[1].next, -1)) / 2e-7
         torch.testing.assert_close(column, difference, rtol=1e-5, atol=1e-5)
+
+
+WELDED = """<mujoco><option timestep=".005"><flag contact="disable"/></option><worldbody>
+<body name="a" pos="0 0 1"><freejoint/><geom type="box" size=".1 .2 .05"/>
+<body name="b" pos=".2 0 .1"><joint type="ball" damping=".01"/><geom type="box" size=".1 .05 .05"/></body></body>
+<body name="c" pos=".5 .1 1.2" euler="10 20 30"><freejoint/><geom type="box" size=".1 .1 .05"/></body>
+<body name="d" pos="0 1 1"><joint axis="1 0 0"/><joint type="slide" axis="0 1 0"/><geom type="box" size=".1 .1 .05"/></body>
+</worldbody><equality><weld body1="b" body2="c" anchor=".05 .1 -.05"/><weld body1="c" body2="d"/>
+<weld body1="a" torquescale="0"/></equality></mujoco>"""
+
+
+def welded(tmp_path):
+    path = tmp_path / "welded.xml"
+    path.write_text(WELDED)
+    return load_mjcf(path), path
+
+
+def test_a_weld_holds_position_and_orientation(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    robot, path = welded(tmp_path)
+    assert [closure.is_weld for closure in robot.closures] == [True, True, False] and robot.closures[2].other == -1
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    loose = robot.replace(closures=[], closure=())
+    for seed in range(3):  # half of the turns, as MuJoCo has them, is the vector part of a quaternion
+        q = model.qpos0.copy()
+        mujoco.mj_integratePos(model, q, normal(model.nv, seed=seed).numpy(), 0.2)
+        data.qpos[:] = q
+        mujoco.mj_forward(model, data)
+        found = torch.tensor(data.efc_pos[:15])
+        at, v = torch.tensor(q), normal(model.nv, seed=10 + seed)
+        step = robot.step((at, v), **SENSITIVE)
+        assert step.status == Status.SOLVED and step.closure.shape == (3, 6) and (step.closure[2, 3:] == 0).all()
+        places, impulses = robot.places(at), step.closure / robot.dt
+        velocity, forces = step.qvel_next, torch.zeros(4, 6).double()
+        turning = torch.stack([velocity[3:6], velocity[6:9], velocity[12:15], velocity[15] * numbers(1, 0, 0)])
+        relative = places.rotation[0].mT @ places.rotation[1]
+        turning[1] += relative.mT @ turning[0]
+        world = (places.rotation @ turning.unsqueeze(-1)).squeeze(-1)
+        for k, (body, other, is_weld) in enumerate(robot.closures):
+            for sign, part, point in ((1, body, robot.closure[k, 0]), (-1, other, robot.closure[k, 1])):
+                if part < 0:
+                    continue
+                turn = places.rotation[part]
+                arm = turn @ (point - robot.center_of_mass[part])
+                torque = torch.linalg.cross(arm, impulses[k, :3]) + impulses[k, 3:]
+                forces[part] += sign * torch.cat([impulses[k, :3], turn.mT @ torque])
+            if is_weld:  # MuJoCo has the error in the axes of the other body
+                off = 2 * places.rotation[other] @ found[6 * k + 3:6 * k + 6]
+                torch.testing.assert_close(robot.dt * (world[body] - world[other]), -off, rtol=0, atol=1e-8)
+        # The impulses are forces on the bodies.
+        same = loose.step((at, v), forces=forces, **SENSITIVE)
+        torch.testing.assert_close(same.qvel_next, step.qvel_next, rtol=0, atol=1e-7)
+        # The points meet, to the first order.
+        ends = []
+        for h in (-1e-6, 1e-6):
+            moved = q.copy()
+            mujoco.mj_integratePos(model, moved, velocity.numpy(), h)
+            data.qpos[:] = moved
+            mujoco.mj_forward(model, data)
+            ends.append(torch.tensor(data.efc_pos[:15]))
+        rate = (ends[1] - ends[0]) / 2e-6
+        for rows in (slice(0, 3), slice(6, 9), slice(12, 15)):
+            torch.testing.assert_close(rate[rows], -found[rows] / robot.dt, rtol=1e-5, atol=1e-4)
+    # What has been apart is together from then on, and swings.
+    q = model.qpos0.copy()
+    mujoco.mj_integratePos(model, q, normal(model.nv, seed=5).numpy(), 0.005)
+    rollout = robot.simulate((torch.tensor(q), 0 * v), rows=400)
+    assert (rollout.status == Status.SOLVED).all()
+    data.qpos[:] = rollout.qpos_next[-1].numpy()
+    mujoco.mj_forward(model, data)
+    assert abs(data.efc_pos[:15]).max() < 1e-3 and rollout.qvel_next.abs().max() > 1
+    rest = pendulum(closures=[RobotClosure(0, -1, True)], closure=torch.zeros(1, 2, 3).double())
+    opposite = rest.replace(closure_orientation=[[0.0, 0, 1, 0]])
+    assert rest.step((numbers(0.0), numbers(1.0))).qvel_next.abs() < 1e-14
+    assert opposite.step((numbers(0.0), numbers(1.0))).status == Status.BAD_INPUT  # half a turn has no direction
+
+
+def test_the_derivatives_of_welds_are_those_of_differences(tmp_path):
+    """In reverse and forward mode, and by linearize, from a state in which the welds are open."""
+    mujoco = pytest.importorskip("mujoco")
+    robot, path = welded(tmp_path)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    q = model.qpos0.copy()
+    mujoco.mj_integratePos(model, q, normal(model.nv, seed=1).numpy(), 0.01)
+    names = ["mass", "center_of_mass", "position", "closure", "closure_orientation", "anchor"]
+    inputs = [torch.tensor(q), normal(model.nv, seed=2), *(getattr(robot, name) for name in names)]
+    weights = normal(model.nq + model.nv + 18, seed=3)
+
+    def of(all):
+        changed = robot.replace(**dict(zip(names, all[2:], strict=True)))
+        rollout = changed.simulate((all[0], all[1]), rows=2, **SENSITIVE)
+        assert (rollout.status == Status.SOLVED).all()
+        return torch.cat([rollout.qpos_next[-1], rollout.qvel_next[-1], rollout.closure[-1].flatten()]) @ weights
+
+    leaves = [each.clone().requires_grad_() for each in inputs]
+    gradients = torch.autograd.grad(of(leaves), leaves)
+    assert (gradients[-2][:2].abs().sum(-1) > 0).all() and (gradients[-2][2] == 0).all()
+    along = [normal(*each.shape, seed=10 + k) for k, each in enumerate(inputs)]
+    for k, (name, d) in enumerate(zip(["q", "v", *names], along, strict=True)):
+        h = 1e-6
+        ends = [of([*inputs[:k], inputs[k] + sign * h * d, *inputs[k + 1:]]).item() for sign in (1, -1)]
+        assert (gradients[k] * d).sum().item() == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-6, abs=1e-5), name
+    _, tangent = torch.func.jvp(lambda *all: of(all), tuple(inputs), tuple(along))
+    assert tangent.item() == pytest.approx(sum((g * d).sum() for g, d in zip(gradients, along)).item(), rel=1e-8)
+    at = robot.linearize((inputs[0], inputs[1]), **SENSITIVE)
+    for k in range(2 * model.nv):
+        ends = []
+        for sign in (1, -1):
+            moved, v = q.copy(), inputs[1].clone()
+            e = torch.zeros(2 * model.nv).double()
+            e[k] = 1e-7 * sign
+            mujoco.mj_integratePos(model, moved, e[:model.nv].numpy(), 1)
+            ends.append(robot.step((torch.tensor(moved), v + e[model.nv:]), **SENSITIVE).qvel_next)
+        torch.testing.assert_close(at.A[model.nv:, k], (ends[0] - ends[1]) / 2e-7, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("changes, options", [
@@ -932,6 +1057,45 @@ def test_what_would_change_the_motion_is_named(tmp_path, joint, geom, more, name
     assert loaded(tmp_path / "robot.xml", text, ignore=[name]).nv == 1
 
 
+def test_keyframes_and_shapes_of_a_file(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    path = tmp_path / "robot.xml"
+    path.write_text("""<mujoco><asset><mesh name="m" vertex="0 0 0 1 0 0 0 2 0 0 0 3"/></asset><worldbody>
+<geom type="plane" size="1 1 1"/><geom type="cylinder" size=".1 .2" pos="3 0 0" contype="0" conaffinity="0"/>
+<body name="a" pos="0 0 1"><freejoint/><geom type="capsule" size=".1" fromto="0 0 0 1 0 0"/>
+<geom type="mesh" mesh="m" contype="0" conaffinity="0"/><geom size=".3" group="3"/>
+<body><joint name="hinge" ref="10"/><geom type="ellipsoid" size=".1 .2 .3" contype="0" conaffinity="0"/></body></body>
+</worldbody><actuator><motor joint="hinge"/></actuator>
+<keyframe><key name="home" qpos="1 2 3 0 1 0 0 .5" qvel="1 2 3 4 5 6 7" ctrl=".3"/><key time="1"/></keyframe></mujoco>""")
+    robot, model = load_mjcf(path), mujoco.MjModel.from_xml_path(str(path))
+    home = robot.keyframe("home")
+    assert home.state.qpos.tolist() == [1, 2, 3, 0, 1, 0, 0, 0.5] and home.state.qvel.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert home.control.tolist() == [0.3] and len(robot.keyframes) == 2
+    torch.testing.assert_close(robot.keyframes[1].state.qpos, robot.default_state().qpos)
+    assert [(shape.body, shape.kind) for shape in robot.shapes] == [
+        (-1, "cylinder"), (robot.body("a"), "capsule"), (robot.body("a"), "box"), (robot.body("a") + 1, "ellipsoid")]
+    cylinder, capsule, box, _ = robot.shapes
+    assert cylinder.size[:2] == (0.1, 0.2) and cylinder.center == (3, 0, 0)
+    assert capsule.size[0] == 0.1 and capsule.size[1] == pytest.approx(0.5) and capsule.center == pytest.approx((0.5, 0, 0))
+    # The box is around the mesh, whose corners MuJoCo has in axes of its own.
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    turn = torch.ops.lcp._rotation_matrix(numbers(*box.orientation))
+    corners = (numbers(0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3).view(4, 3) - numbers(*box.center)) @ turn
+    torch.testing.assert_close(corners.abs().amax(0), numbers(*box.size), rtol=1e-6, atol=1e-6)
+    robot.save(tmp_path / "robot.json")
+    again = load_robot(tmp_path / "robot.json")
+    assert again.shapes == robot.shapes
+    for a, b in zip(again.keyframes, robot.keyframes, strict=True):
+        assert a.name == b.name and all(torch.equal(x, y) for x, y in zip(a[1:], b[1:], strict=True))
+    with pytest.raises(KeyError, match="the robot has no keyframe away; it has home, "):
+        robot.keyframe("away")
+    with pytest.raises(ValueError, match=r"qpos of the keyframe up must be \[1\]; got \[2\]"):
+        pendulum(keyframes=[RobotKeyframe("up", [0.0, 1.0], [0.0], [0.0])])
+    with pytest.raises(ValueError, match="the kind of a shape must be ball, capsule, cylinder, box or ellipsoid; got cone"):
+        pendulum(shapes=[RobotShape(0, "cone", (1.0, 1.0, 1.0))])
+
+
 def assert_same(one, other):
     """Two robots have the same fields, and the second one qpos0."""
     for a, b in zip(one.default_state(), other.default_state(), strict=True):
@@ -940,7 +1104,7 @@ def assert_same(one, other):
         assert a.dtype == b.dtype and torch.equal(a, b)
     for field in dataclasses.fields(Robot):
         a, b = getattr(one, field.name), getattr(other, field.name)
-        if field.init and not isinstance(b, torch.Tensor):
+        if field.init and field.name != "keyframes" and not isinstance(b, torch.Tensor):
             assert list(a) == list(b) if isinstance(a, (list, tuple)) else a == b, field.name
 
 

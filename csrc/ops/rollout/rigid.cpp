@@ -102,17 +102,18 @@ void add_trees(const StepText& step, rigid::Scene& scene) {
     scene.couplings.push_back({joint, other});
   }
   const std::vector<std::int64_t> closures = step.counts_if("closures");
-  for (std::size_t k = 0; k + 1 < closures.size(); k += 2) {
+  for (std::size_t k = 0; k + 2 < closures.size(); k += 3) {
     const int body = checked("closures", closures[k], 0, links),
               other = checked("closures", closures[k + 1], -1, links);
     TORCH_CHECK(body != other, "closures must be of two bodies; got twice body ", body);
-    for (int axis = 0; axis < 3; ++axis) {
+    const bool is_weld = closures[k + 2] != 0;
+    for (int axis = 0; axis < (is_weld ? 6 : 3); ++axis) {
       rigid::Pair& row = scene.pairs.emplace_back();
       row = {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0};
       row.closure = static_cast<int>(scene.closures.size());
       row.axis = axis;
     }
-    scene.closures.push_back({free + body, other < 0 ? rigid::Pair::kWorld : free + other});
+    scene.closures.push_back({free + body, other < 0 ? rigid::Pair::kWorld : free + other, is_weld});
   }
 }
 
@@ -136,18 +137,43 @@ enum Output : std::size_t { kGamma = rigid::kStateParts, kUnknowns, kStates, kCh
 // A quaternion or a matrix takes its numbers row after row, and those of a body stand behind those of another. The
 // parameters are in the order of rigid::Parameter.
 std::vector<Argument> rigid_inputs() {
-  return {tensor("mass", "b"),          tensor("inertia", "9b"),     tensor("drag", "b"),
-          tensor("centers", "3p"),      tensor("radii", "p"),        tensor("normals", "3h"),
-          tensor("offsets", "h"),       tensor("gravity", "3"),      tensor("mu", "c"),
-          tensor("restitution", "c"),   tensor("stiffness", "c"),    tensor("dissipation", "c"),
-          tensor("mass_center", "3l"),  tensor("placement", "3l"),   tensor("placement_turn", "4l"),
-          tensor("axis", "3j"),         tensor("anchor", "3j"),      tensor("limits", "2j"),
-          tensor("springs", "2j"),      tensor("damping", "d"),      tensor("armature", "d"),
-          tensor("friction_loss", "d"), tensor("gear", "a"),         tensor("actuator_force", "4a"),
-          tensor("box_sizes", "3e"),    tensor("box_centers", "3e"), tensor("box_turns", "4e"),
-          tensor("coupling", "5k"),     tensor("closure", "6o"),     tensor("position", "3f"),
-          tensor("orientation", "4r"),  tensor("velocity", "3f"),    tensor("angular_velocity", "3r"),
-          tensor("coordinate", "q"),    tensor("speed", "q"),        tensor("u", "T m")};
+  return {tensor("mass", "b"),
+          tensor("inertia", "9b"),
+          tensor("drag", "b"),
+          tensor("centers", "3p"),
+          tensor("radii", "p"),
+          tensor("normals", "3h"),
+          tensor("offsets", "h"),
+          tensor("gravity", "3"),
+          tensor("mu", "c"),
+          tensor("restitution", "c"),
+          tensor("stiffness", "c"),
+          tensor("dissipation", "c"),
+          tensor("mass_center", "3l"),
+          tensor("placement", "3l"),
+          tensor("placement_turn", "4l"),
+          tensor("axis", "3j"),
+          tensor("anchor", "3j"),
+          tensor("limits", "2j"),
+          tensor("springs", "2j"),
+          tensor("damping", "d"),
+          tensor("armature", "d"),
+          tensor("friction_loss", "d"),
+          tensor("gear", "a"),
+          tensor("actuator_force", "4a"),
+          tensor("box_sizes", "3e"),
+          tensor("box_centers", "3e"),
+          tensor("box_turns", "4e"),
+          tensor("coupling", "5k"),
+          tensor("closure", "6o"),
+          tensor("closure_turn", "4o"),
+          tensor("position", "3f"),
+          tensor("orientation", "4r"),
+          tensor("velocity", "3f"),
+          tensor("angular_velocity", "3r"),
+          tensor("coordinate", "q"),
+          tensor("speed", "q"),
+          tensor("u", "T m")};
 }
 
 std::vector<Result> rigid_results() {

@@ -78,13 +78,39 @@ struct RobotCoupling {
   static constexpr std::int64_t kNone = -1;
 };
 
-/// A point of a body that is one with a point of another one, or of the world: how a loop of bodies is closed. It has
-/// an impulse of any size. With the exact cone only.
+/// A point of a body that is one with a point of another one, or of the world: how a loop of bodies is closed. A weld
+/// holds the orientation of the two, too. Both have an impulse of any size. With the exact cone only.
 struct RobotClosure {
   std::int64_t body;
   std::int64_t other = kWorld;
+  bool is_weld = false;
 
   static constexpr std::int64_t kWorld = -1;
+};
+
+struct RobotState {
+  at::Tensor qpos;  ///< [..., nq]
+  at::Tensor qvel;  ///< [..., nv]
+};
+
+/// A state with a name, such as one in which a quadruped stands, and the control that belongs to it.
+struct RobotKeyframe {
+  std::string name;
+  RobotState state;
+  at::Tensor control;  ///< [a]
+};
+
+enum class RobotShapeKind { kBall, kCapsule, kCylinder, kBox, kEllipsoid };
+
+/// What a body looks like, for figures. A shape has no mass and touches nothing.
+struct RobotShape {
+  std::int64_t body;  ///< -1 for the world
+  RobotShapeKind kind;
+  /// m: the radius; that of a capsule or a cylinder and, along z, half the distance of its ends; half the edges of a
+  /// box, or half the axes of an ellipsoid. The others are not read.
+  std::array<double, 3> size;
+  std::array<double, 3> center = {};                 ///< m, in the axes of the body
+  std::array<double, 4> orientation = {1, 0, 0, 0};  ///< its quaternion in these
 };
 
 /// b bodies with p balls and e boxes, j joints with d degrees of freedom, a actuators, h planes, c contacts, k
@@ -118,6 +144,9 @@ struct LCP_API Robot {
   at::Tensor coupling;
   /// [..., o, 2, 3], m: the points of the closures in the axes of their bodies. May be undefined where there are none.
   at::Tensor closure;
+  /// [..., o, 4]: of welds, the quaternion of the other body in the axes of the body. May be undefined where there are
+  /// no closures; else, of those that are no welds, not read.
+  at::Tensor closure_orientation;
   at::Tensor gear;                                        ///< [..., a]
   at::Tensor actuator_force;                              ///< [..., a, 4]: gain, b_0, b_1, b_2
   at::Tensor centers;                                     ///< [..., p, 3], m, of the balls, in the axes of their bodies
@@ -132,11 +161,9 @@ struct LCP_API Robot {
   at::Tensor box_orientations = at::zeros({0, 4}, at::kDouble);  ///< [..., e, 4], quaternions in these axes
 
   at::Tensor qpos0 = {};  ///< [..., nq], of default_state; not defined: that of the joints at 0
-};
 
-struct RobotState {
-  at::Tensor qpos;  ///< [..., nq]
-  at::Tensor qvel;  ///< [..., nv]
+  std::vector<RobotKeyframe> keyframes = {};
+  std::vector<RobotShape> shapes = {};
 };
 
 /// The inputs of each row of steps; undefined tensors are 0.
@@ -154,7 +181,8 @@ struct RobotSolution {
   at::Tensor iterations;      ///< [rows, ...], int64
   at::Tensor joint_friction;  ///< [rows, ..., d], N s or N m s: the impulses of dry friction
   at::Tensor coupling;        ///< [rows, ..., k], N s or N m s: the impulses of couplings, along their joints
-  at::Tensor closure;  ///< [rows, ..., o, 3], N s: the impulses of closures on their bodies, in the axes of the world
+  at::Tensor closure;  ///< [rows, ..., o, 6]: the impulses of closures on their bodies, N s, and of welds the turning
+                       ///< ones, N m s, else 0, in the axes of the world
 };
 
 /// Many rows. feedback: of the state before each step, beside the control, with K [..., a, 2 nv] in the tangent space

@@ -6,7 +6,11 @@
 //    "joints": [{"name": "pivot", "body": 0, "kind": "hinge", "has_limits": false}],
 //    "actuators": [{"name": "motor", "joint": 0, "control_range": [-1.0, 1.0], "force_range": [-Infinity, Infinity]}],
 //    "contacts": [{"ball": 0, "plane": 0, "other": -1, "end": -1, "other_end": -1, "box": -1}],
-//    "couplings": [{"joint": 1, "other": 0}], "closures": [{"body": 1, "other": -1}], "boxes": [0],
+//    "couplings": [{"joint": 1, "other": 0}], "closures": [{"body": 1, "other": -1, "is_weld": false}],
+//    "boxes": [0],
+//    "keyframes": [{"name": "up", "qpos": [3.14], "qvel": [0.0], "control": [0.0]}],
+//    "shapes": [{"body": 0, "kind": "capsule", "size": [0.1, 0.5, 0.0], "center": [0.0, 0.0, -0.5],
+//                "orientation": [1.0, 0.0, 0.0, 0.0]}],
 //    "tensors": {"mass": {"dtype": "float64", "shape": [1], "values": [1.0]}, ...}}
 //
 // The tensors are all those of a Robot, qpos0 among them, by the names of its members, with their numbers in the order
@@ -33,9 +37,11 @@ struct RobotJointPlace {
   std::int64_t nq, nv;      ///< how many it has
 };
 
-/// The joint, body or actuator of this name. Throws c10::Error, with the names that there are, where there is none.
+/// The joint, body, actuator or keyframe of this name. Throws c10::Error, with the names that there are, where there is
+/// none.
 LCP_API RobotJointPlace joint(const Robot& robot, std::string_view name);
 LCP_API std::int64_t body(const Robot& robot, std::string_view name);
 LCP_API std::int64_t actuator(const Robot& robot, std::string_view name);
+LCP_API const RobotKeyframe& keyframe(const Robot& robot, std::string_view name);
 
 }  // namespace lcp::physics

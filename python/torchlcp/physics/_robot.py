@@ -22,17 +22,18 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = [
-    "Robot", "RobotActuator", "RobotClosure", "RobotContact", "RobotCoupling", "RobotJoint", "RobotJointPlace",
-    "RobotLinearization", "RobotPlaces", "RobotSolution", "RobotState", "load_robot",
+    "Robot", "RobotActuator", "RobotClosure", "RobotContact", "RobotCoupling", "RobotJoint", "RobotJointPlace", "RobotKeyframe",
+    "RobotLinearization", "RobotPlaces", "RobotShape", "RobotSolution", "RobotState", "load_robot",
 ]
 
 _KINDS = ("free", "ball", "slide", "hinge")
+_SHAPES = ("ball", "capsule", "cylinder", "box", "ellipsoid")
 _COORDINATES = {"free": 7, "ball": 4, "slide": 1, "hinge": 1}
 _DOFS = {"free": 6, "ball": 3, "slide": 1, "hinge": 1}
 _TENSORS = (
     "mass", "inertia", "center_of_mass", "position", "orientation", "axis", "anchor", "range", "spring", "damping",
     "armature", "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity", "box_sizes", "box_centers",
-    "box_orientations", "friction_loss", "coupling", "closure",
+    "box_orientations", "friction_loss", "coupling", "closure", "closure_orientation",
 )
 _UNLIMITED = (-math.inf, math.inf)
 
@@ -63,7 +64,8 @@ class RobotSolution(NamedTuple):
     iterations: [...], int64, of Newton's method.
     joint_friction: [..., d], N s or N m s: the impulse of dry friction along each degree of freedom.
     coupling: [..., k], N s or N m s: the impulse of each coupling along its joint.
-    closure: [..., o, 3], N s: the impulse of each closure on its body, in the axes of the world.
+    closure: [..., o, 6], N s: the impulse of each closure on its body, and N m s: of a weld the turning one, else 0; in the
+        axes of the world.
     """
 
     qpos_next: Tensor
@@ -176,13 +178,51 @@ class RobotCoupling(NamedTuple):
 class RobotClosure(NamedTuple):
     """A point of a body that is one with a point of another one, or of the world: how a loop of bodies is closed.
 
-    It has an impulse of any size. With the exact cone only.
+    A weld holds the orientation of the two, too. Both have an impulse of any size. With the exact cone only.
 
     body, other: the indices of both; -1 for the world.
+    is_weld: whether it is one.
     """
 
     body: int
     other: int = -1
+    is_weld: bool = False
+
+
+class RobotKeyframe(NamedTuple):
+    """A state with a name, such as one in which a quadruped stands, and the control that belongs to it.
+
+    name: any text.
+    qpos, qvel: [nq] and [nv], as in RobotState.
+    control: [a], of the actuators.
+    """
+
+    name: str
+    qpos: TensorLike
+    qvel: TensorLike
+    control: TensorLike
+
+    @property
+    def state(self) -> RobotState:
+        """Its qpos and qvel."""
+        return RobotState(as_tensor("qpos", self.qpos), as_tensor("qvel", self.qvel))
+
+
+class RobotShape(NamedTuple):
+    """What a body looks like, for figures. A shape has no mass and touches nothing.
+
+    body: its index, or -1 for the world.
+    kind: "ball", "capsule", "cylinder", "box" or "ellipsoid".
+    size: m: the radius; that of a capsule or a cylinder and, along z, half the distance of its ends; half the edges of a box, or
+        half the axes of an ellipsoid. The others of the three numbers are not read.
+    center, orientation: m, and a quaternion, in the axes of the body.
+    """
+
+    body: int
+    kind: str
+    size: tuple[float, float, float]
+    center: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    orientation: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
 
 
 class RobotJointPlace(NamedTuple):
@@ -237,8 +277,11 @@ class Robot:
     qpos0: [..., nq], the coordinates of default_state; None: free joints where their bodies are placed, all other ones 0.
     couplings: of slides and hinges.
     coupling: [..., k, 5]: the coordinate of a coupled joint is c_0 + c_1 x + .. + c_4 x^4 of that x of the other one.
+    keyframes: states with names, see `keyframe`.
+    shapes: what the bodies look like.
     closures: of loops of bodies.
     closure: [..., o, 2, 3], m: both points of each closure, in the axes of their bodies.
+    closure_orientation: [..., o, 4], of welds: the quaternion of the other body in the axes of the body; () is that of no turn.
     friction_loss: [..., d], N or N m, >= 0: the largest force of dry friction; () is 0. A degree of freedom whose number is
         0, and has no derivative, costs nothing. Friction must be without the options kappa and bounce_threshold.
 
@@ -283,6 +326,9 @@ class Robot:
     coupling: ListLike = ()
     closures: Sequence[RobotClosure] = ()
     closure: ListLike = ()
+    closure_orientation: ListLike = ()
+    keyframes: Sequence[RobotKeyframe] = ()
+    shapes: Sequence[RobotShape] = ()
     _numbers: list[Tensor] = dataclasses.field(init=False, repr=False)
     _structure: str = dataclasses.field(init=False, repr=False)
 
@@ -296,8 +342,19 @@ class Robot:
         for joint in self.joints:
             if joint.kind not in _KINDS:
                 raise ValueError(f"the kind of a joint must be free, ball, slide or hinge; got {joint.kind}")
+        for shape in self.shapes:
+            if shape.kind not in _SHAPES:
+                raise ValueError(f"the kind of a shape must be {', '.join(_SHAPES[:-1])} or {_SHAPES[-1]}; got {shape.kind}")
+        for keyframe in self.keyframes:
+            for what, size in (("qpos", self.nq), ("qvel", self.nv), ("control", len(self.actuators))):
+                shape_of = as_tensor(what, getattr(keyframe, what)).shape
+                if shape_of != (size,):
+                    raise ValueError(f"{what} of the keyframe {keyframe.name} must be [{size}]; got {list(shape_of)}")
         if self.qpos0 is not None:
             object.__setattr__(self, "qpos0", as_tensor("qpos0", self.qpos0))
+        if not self.closures or as_tensor("closure_orientation", self.closure_orientation).numel() == 0:
+            same = as_tensor("closure", self.closure).new_tensor([1.0, 0.0, 0.0, 0.0])
+            object.__setattr__(self, "closure_orientation", same.expand(len(self.closures), 4))
         loss = as_tensor("friction_loss", self.friction_loss)
         if loss.shape == (0,):
             loss = as_tensor("damping", self.damping).new_zeros(self.nv)
@@ -308,7 +365,7 @@ class Robot:
             list(self.balls) or [0] * len(self.parents), list(self.boxes), [x for contact in self.contacts for x in contact],
             as_tensor("offsets", self.offsets).shape[-1],
             loss, [x for coupling in self.couplings for x in coupling],
-            [x for closure in self.closures for x in closure],
+            [int(x) for closure in self.closures for x in closure],
         )
         object.__setattr__(self, "_structure", structure)
         numbers = [loss if name == "friction_loss" else getattr(self, name) for name in _TENSORS]
@@ -346,6 +403,13 @@ class Robot:
         if name not in names:
             raise KeyError(f"the robot has no actuator {name}; it has {', '.join(names)}")
         return names.index(name)
+
+    def keyframe(self, name: str) -> RobotKeyframe:
+        """The keyframe of this name, with `state` and `control`. Raises KeyError where there is none."""
+        names = [keyframe.name for keyframe in self.keyframes]
+        if name not in names:
+            raise KeyError(f"the robot has no keyframe {name}; it has {', '.join(names)}")
+        return self.keyframes[names.index(name)]
 
     def default_state(self) -> RobotState:
         """At rest, at qpos0."""
@@ -462,6 +526,12 @@ class Robot:
             "contacts": [contact._asdict() for contact in self.contacts],
             "couplings": [coupling._asdict() for coupling in self.couplings],
             "closures": [closure._asdict() for closure in self.closures],
+            "keyframes": [
+                {"name": keyframe.name, **{what: as_tensor(what, x).double().tolist() for what, x in
+                                           zip(("qpos", "qvel", "control"), keyframe[1:], strict=True)}}
+                for keyframe in self.keyframes
+            ],
+            "shapes": [shape._asdict() for shape in self.shapes],
         }
         tensors = {}
         for name, x in (*zip(_TENSORS, self._numbers, strict=True), ("qpos0", self.default_state().qpos)):
@@ -496,7 +566,7 @@ def load_robot(path: str | os.PathLike[str]) -> Robot:
     except RuntimeError as error:
         raise ValueError(str(error)) from None
     (parents, joints, driven, ranges, balls, boxes, contacts, couplings, closures, body_names, joint_names, actuator_names,
-     numbers, qpos0, dt) = found
+     numbers, qpos0, dt, keyframe_names, keyframes, shapes, sizes) = found
     bounds = [(ranges[k], ranges[k + 1]) for k in range(0, len(ranges), 2)]
     return Robot(
         parents=parents, dt=dt, body_names=body_names, balls=balls, boxes=boxes, qpos0=qpos0,
@@ -509,6 +579,12 @@ def load_robot(path: str | os.PathLike[str]) -> Robot:
         ],
         contacts=[RobotContact(*contacts[k:k + 6]) for k in range(0, len(contacts), 6)],
         couplings=[RobotCoupling(*couplings[k:k + 2]) for k in range(0, len(couplings), 2)],
-        closures=[RobotClosure(*closures[k:k + 2]) for k in range(0, len(closures), 2)],
+        closures=[RobotClosure(closures[k], closures[k + 1], bool(closures[k + 2])) for k in range(0, len(closures), 3)],
+        keyframes=[RobotKeyframe(name, *keyframes[3 * k:3 * k + 3]) for k, name in enumerate(keyframe_names)],
+        shapes=[
+            RobotShape(shapes[2 * k], _SHAPES[shapes[2 * k + 1]], tuple(sizes[10 * k:10 * k + 3]),
+                       tuple(sizes[10 * k + 3:10 * k + 6]), tuple(sizes[10 * k + 6:10 * k + 10]))
+            for k in range(len(shapes) // 2)
+        ],
         **dict(zip(_TENSORS, numbers, strict=True)),
     )

@@ -12,12 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchlcp.physics._robot import Robot, RobotActuator, RobotClosure, RobotContact, RobotCoupling, RobotJoint
+from torchlcp.physics._robot import (
+    Robot, RobotActuator, RobotClosure, RobotContact, RobotCoupling, RobotJoint, RobotKeyframe, RobotShape,
+)
 
 __all__ = ["load_mjcf", "load_urdf"]
 
 _PLANE, _FIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = range(8)
 _SHAPES = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
+_DRAWN = {_SPHERE: "ball", _CAPSULE: "capsule", _ELLIPSOID: "ellipsoid", _CYLINDER: "cylinder", _BOX: "box", _MESH: "box"}
+_HIDDEN = 3  # the first group of geoms that viewers do not show
 _RIM = 16  # the points of a cylinder's rim that touch planes
 
 
@@ -25,8 +29,8 @@ def load_mjcf(path: str | os.PathLike[str], *, ignore: Iterable[str] = ()) -> Ro
     """The robot of a file of MuJoCo, with its names, contacts, actuators and step.
 
     Bodies, joints with limits, springs, dampers, armature, dry friction and couplings, closures of loops, motors and servos of
-    joints, and gravity are those of the file, without what its options switch off. default_state is at the `ref` of the
-    joints, which MuJoCo has in qpos0.
+    joints, gravity and keyframes are those of the file, without what its options switch off. default_state is at the `ref` of
+    the joints, which MuJoCo has in qpos0. What is drawn are the geoms that viewers show, meshes as boxes around them.
     Spheres and capsules touch planes and each other, and spheres touch boxes; boxes touch planes by their corners, meshes by
     the corners of their convex hulls, and cylinders by 16 points of each rim. Which of them may touch is decided as MuJoCo
     does: by contype and conaffinity, by parents and children, and by pairs and excludes. Contact is rigid: solref, solimp and
@@ -164,10 +168,19 @@ class _Reader:
             normals=self.stacked([normal for normal, _ in self.planes]), offsets=_numbers([offset for _, offset in self.planes]),
             mu=_numbers(self.mu), gravity=_numbers(m.opt.gravity),
             body_names=[m.body(i).name for i in range(self.first, m.nbody)],
+            keyframes=[
+                RobotKeyframe(m.key(k).name, _numbers(m.key_qpos[k]), _numbers(m.key_qvel[k]),
+                              _numbers(m.key_ctrl[k])[self.driven])
+                for k in range(m.nkey)
+            ],
+            shapes=self.shapes(),
             couplings=[RobotCoupling(int(m.eq_obj1id[e]), int(m.eq_obj2id[e])) for e in self.coupled],
             coupling=torch.stack([self.polynomial(e) for e in self.coupled]) if self.coupled else (),
-            closures=[RobotClosure(self.number(m.eq_obj1id[e]), self.number(m.eq_obj2id[e])) for e in self.closed],
-            closure=_numbers(m.eq_data[:, :6])[self.closed].unflatten(-1, (2, 3)) if self.closed else (),
+            closures=[
+                RobotClosure(self.number(m.eq_obj1id[e]), self.number(m.eq_obj2id[e]), self.is_weld(e)) for e in self.closed
+            ],
+            closure=torch.stack([self.ends(e) for e in self.closed]) if self.closed else (),
+            closure_orientation=_numbers(m.eq_data[:, 6:10])[self.closed] if self.closed else (),
         )
 
     def obey_flags(self) -> None:
@@ -243,6 +256,15 @@ class _Reader:
         shifted = [sum(c[k] * math.comb(k, i) * (-other) ** (k - i) for k in range(i, 5)) for i in range(5)]
         return _numbers([shifted[0] + at, *shifted[1:]])
 
+    def is_weld(self, e: int) -> bool:
+        """Whether an equality holds orientations; the weight of those of a weld may be 0."""
+        return bool(self.model.eq_type[e] == int(self.mujoco.mjtEq.mjEQ_WELD) and self.model.eq_data[e, 10] != 0)
+
+    def ends(self, e: int) -> Tensor:
+        """Both points of a closure, of which a weld has that of its second body first."""
+        points = _numbers(self.model.eq_data[e, :6]).view(2, 3)
+        return points.flip(0) if self.model.eq_type[e] == int(self.mujoco.mjtEq.mjEQ_WELD) else points
+
     def of_dofs(self, x: Any) -> Tensor:
         return _numbers(x)[..., None].flatten(1)[:, 0]
 
@@ -276,8 +298,8 @@ class _Reader:
                 continue
             if m.eq_type[e] == int(enums.mjtEq.mjEQ_JOINT):
                 self.coupled.append(e)
-            elif (m.eq_type[e] == int(enums.mjtEq.mjEQ_CONNECT) and m.eq_objtype[e] == int(enums.mjtObj.mjOBJ_BODY)
-                  and m.eq_obj1id[e] != 0):
+            elif (m.eq_type[e] in (int(enums.mjtEq.mjEQ_CONNECT), int(enums.mjtEq.mjEQ_WELD)) and m.eq_obj1id[e] != 0
+                  and m.eq_objtype[e] == int(enums.mjtObj.mjOBJ_BODY)):
                 self.closed.append(e)
             else:
                 kind = enums.mjtEq(int(m.eq_type[e])).name.removeprefix("mjEQ_").lower()
@@ -457,6 +479,21 @@ class _Reader:
         else:
             corners = self.hull(int(m.geom_dataid[g]))
         return [(position + rotation @ _numbers(corner), 0.0) for corner in corners]
+
+    def shapes(self) -> list[RobotShape]:
+        """What the geoms look like that viewers show."""
+        m = self.model
+        found = []
+        for g in range(m.ngeom):
+            if int(m.geom_type[g]) not in _DRAWN or m.geom_group[g] >= _HIDDEN or m.geom_rgba[g, 3] == 0:
+                continue
+            center, size = m.geom_pos[g].copy(), m.geom_size[g]
+            if m.geom_type[g] == _MESH:  # the box around it
+                center += self.turned(m.geom_aabb[g, :3], m.geom_quat[g])
+                size = m.geom_aabb[g, 3:]
+            found.append(RobotShape(self.number(m.geom_bodyid[g]), _DRAWN[int(m.geom_type[g])], tuple(size.tolist()),
+                                    tuple(center.tolist()), tuple(m.geom_quat[g].tolist())))
+        return found
 
     def hull(self, mesh: int) -> list[Any]:
         """The corners of the convex hull of a mesh."""
