@@ -30,11 +30,13 @@ std::string help_of(const std::string& system) {
     for (std::size_t k = 0; k < formulations.size(); ++k) text += (k > 0 ? ", " : "") + formulations[k];
     text += "\n";
   }
-  return text + "These are the flags of " + system + "; simulate --system NAME --help shows those of another.";
+  return text + "These are the flags of " + system +
+         "; simulate --system NAME --help shows those of another. --robot FILE is --system robot --robot FILE.";
 }
 
 int simulate(int argc, const char* const* argv) {
-  std::string name = early_value(argc, argv, "system", system_names().front());
+  const bool has_robot = !early_value(argc, argv, "robot", "").empty();
+  std::string name = early_value(argc, argv, "system", has_robot ? "robot" : system_names().front());
   const std::unique_ptr<System> system = make_system(name);
   if (!system) throw UsageError("--system must be " + listed(system_names()) + "; got \"" + name + "\"");
 
@@ -48,7 +50,7 @@ int simulate(int argc, const char* const* argv) {
   run.add_to(line);
   line.add("system", name, "What is simulated: " + listed(system_names()));
   line.add("formulation", request.formulation, listed(system->formulations), one_of(system->formulations));
-  system->physics.add_to(line);
+  system->add_physics(line);
   system->add_to(line);
   line.add("steps", request.steps, "Steps of each trajectory", at_least_one);
   line.add("trajectories", request.trajectories,
@@ -56,8 +58,10 @@ int simulate(int argc, const char* const* argv) {
   std::string columns;
   for (const std::string& column : system->columns(system->inputs)) columns += (columns.empty() ? "" : ",") + column;
   for (const std::string& column : system->columns(system->optional_inputs)) columns += "[," + column + "]";
-  line.add("inputs", inputs, "CSV file with columns " + columns + ": each row is one independent step", nullptr,
-           Role::kFile);
+  if (!columns.empty()) {
+    line.add("inputs", inputs, "CSV file with columns " + columns + ": each row is one independent step", nullptr,
+             Role::kFile);
+  }
   line.add("velocity-noise", request.velocity_noise, "Standard deviation of normal noise on the velocities of data.csv",
            nonnegative);
   if (system->has_positions) {

@@ -28,6 +28,7 @@ constexpr std::array kOperators = {
     &kSolveFriction, &kCertifyFriction, &kCertifyContacts, &kCertifyRows, &kFrictionProblem, &kFrictionMotion, &kFrictionPoint, &kFrictionPath, &kFrictionAdjoint, &kRowPoint, &kRowAdjoint, &kLeastNorm,
     &kSimulateLcs,
     &kRollout, &kRolloutAdjoint, &kRolloutTangent, &kRolloutAdjointTangent, &kRolloutTangentTangent, &kRolloutLinearization,
+    &kRolloutCertificate,
 };
 // clang-format on
 

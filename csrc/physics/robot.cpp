@@ -611,6 +611,22 @@ RobotLinearization linearize(const RobotState& state, const Tensor& control, con
   return {{next.qpos.to(dtype), next.qvel.to(dtype)}, A.to(dtype), B.to(dtype), status};
 }
 
+RobotCertificate certify(const RobotState& state, const RobotInput& input, std::int64_t rows,
+                         const std::string& structure, const Tensors& numbers, double dt, const RigidOptions& options,
+                         double tolerance) {
+  const c10::NoGradGuard no_grad;
+  TORCH_CHECK(rows >= 1, "a rollout must have at least one row; got ", rows);
+  const auto robot = prepared(structure, numbers);
+  const Tensors x = packed(state, input, rows, *robot, numbers, options.substeps);
+  const auto found = ops::certify_rollout(step_text(robot->structure(), dt, options), x);
+  const auto of_rows = [&](const Tensor& of_steps) {
+    return of_steps.movedim(-1, 0).unflatten(0, {rows, options.substeps});
+  };
+  const Tensor margin = of_rows(found.margin).amin(1);
+  return {(of_rows(found.path[kStatus]) != 0).any(1).sum(0), (margin <= tolerance).sum(0),
+          of_rows(found.residual).amax(1), margin, of_rows(found.gap).amin(1)};
+}
+
 namespace {
 
 // Reads the numbers of a robot for the formulas of rigid/tree.h, each a tensor [...].
@@ -699,6 +715,12 @@ RobotSolution step(const RobotState& state, const RobotInput& input, const Robot
 RobotLinearization linearize(const RobotState& state, const at::Tensor& control, const Robot& robot,
                              const RigidOptions& options) {
   return robots::linearize(state, control, robots::structure_of(robot), robots::numbers_of(robot), robot.dt, options);
+}
+
+RobotCertificate certify_rollout(const RobotState& state, const RobotInput& input, std::int64_t rows,
+                                 const Robot& robot, const RigidOptions& options, double tolerance) {
+  return robots::certify(state, input, rows, robots::structure_of(robot), robots::numbers_of(robot), robot.dt, options,
+                         tolerance);
 }
 
 RobotPlaces places(const at::Tensor& qpos, const Robot& robot) {

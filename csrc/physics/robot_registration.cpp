@@ -16,6 +16,7 @@ LCP_MEMBERS(RobotState, qpos, qvel)
 LCP_MEMBERS(RobotSolution, next, gamma, status, iterations, joint_friction, coupling, closure)
 LCP_MEMBERS(RobotPlaces, position, rotation)
 LCP_MEMBERS(RobotLinearization, next, A, B, status)
+LCP_MEMBERS(RobotCertificate, unsolved, kinked, residual, margin, gap)
 
 namespace {
 
@@ -73,6 +74,12 @@ RobotLinearization linearize(const Tensor& qpos, const Tensor& qvel, const Tenso
   return robots::linearize({qpos, qvel}, control, structure, numbers, dt, options);
 }
 
+RobotCertificate certify(const Tensor& qpos, const Tensor& qvel, const Tensor& control, const Tensor& forces,
+                         std::int64_t rows, const std::string& structure, const Tensors& numbers, double dt,
+                         const RigidOptions& options, double certificate_tolerance) {
+  return robots::certify({qpos, qvel}, {control, forces}, rows, structure, numbers, dt, options, certificate_tolerance);
+}
+
 LCP_LIBRARY_FRAGMENT(library) {
   ops::define<structure_of>(library,
                             "_structure_of_robot(parents, joints, actuators, ranges, balls, boxes, contacts, planes, "
@@ -83,6 +90,9 @@ LCP_LIBRARY_FRAGMENT(library) {
       "_roll_out_robot(qpos, qvel, control?, forces?, K?, qpos_reference?, qvel_reference?, rows, structure, numbers, "
       "dt, options)");
   ops::define<linearize>(library, "_linearize_robot(qpos, qvel, control?, structure, numbers, dt, options)");
+  ops::define<certify>(library,
+                       "_certify_robot(qpos, qvel, control?, forces?, rows, structure, numbers, dt, options, "
+                       "certificate_tolerance)");
   ops::define<robots::places_of>(library, "_places_of_robot(qpos, structure, numbers)");
 }
 

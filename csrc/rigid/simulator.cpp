@@ -264,6 +264,28 @@ bool Simulator::set_step(const Parameters<const double>& parameters, const State
   return true;
 }
 
+bool Simulator::pose_all(const Parameters<const double>& parameters, const State<const double>& now, const double* u) {
+  const Numbers read = {scene_, parameters, now, u, places_};
+  if (!find(read)) return false;
+  for (int k = 0; k < scene_.contacts(); ++k) meetings_[k].chosen = may_move(k);
+  list_chosen();
+  from_ = free_.all;
+  pose_problem(read);
+  return true;
+}
+
+ContactProblem Simulator::posed() const {
+  return {A_.data(), from_.data(), J_.data(), b_.data(), R_.data(), mu_.data(), lower_.data(), upper_.data()};
+}
+
+double Simulator::least_gap() const {
+  double least = kInfinity;
+  for (int k = 0; k < scene_.contacts(); ++k) {
+    if (!scene_.pairs[k].is_of_joint()) least = std::min(least, meetings_[k].contact.gap);
+  }
+  return least;
+}
+
 // The velocities of the bodies.
 void Simulator::set_bodies(Velocities<double>& nu) {
   for (int body = 0; body < scene_.free(); ++body) nu.of_bodies[body] = twist_at(nu.all.data(), body);
@@ -560,10 +582,8 @@ Status Simulator::solve_chosen(const Numbers& read, const Kept& kept, std::int64
     keep_problem();
     to = {problems_[count_].unknowns.data(), problems_[count_].states.data()};
   }
-  const Status status = solver_->solve(
-      static_cast<int>(chosen_.size() - lower_.size()),
-      {A_.data(), from_.data(), J_.data(), b_.data(), R_.data(), mu_.data(), lower_.data(), upper_.data()},
-      {v_.data(), gamma_.data(), to.unknowns, to.states});
+  const Status status = solver_->solve(static_cast<int>(chosen_.size() - lower_.size()), posed(),
+                                       {v_.data(), gamma_.data(), to.unknowns, to.states});
   iterations += solver_->iterations();
   if (status != Status::kSolved) return status;
   after_.all = v_;

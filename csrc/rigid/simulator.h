@@ -63,6 +63,13 @@ class Simulator {
   const double* unlimited_velocities() const { return unlimited_.empty() ? nullptr : unlimited_.data(); }
   void set_rows(std::span<const int> chosen, double* J);  ///< J of some of these pairs
 
+  /// Poses the problem of a step without impacts, with all pairs that some velocity may close, for the next functions.
+  /// False as set_step.
+  bool pose_all(const Parameters<const double>& parameters, const State<const double>& now, const double* u);
+  std::span<const int> chosen() const { return chosen_; }
+  ContactProblem posed() const;
+  double least_gap() const;  ///< m, of all contacts; infinity where there are none
+
   /// The problems of a step with impacts that a run has solved. The next call overwrites them. Where derivatives are
   /// smoothed, all pairs that may close without an impact are chosen, as such a derivative sees them, too.
   std::span<const StepProblem> problems_of(const Parameters<const double>& parameters, const State<const double>& now,

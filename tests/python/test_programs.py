@@ -29,7 +29,7 @@ FAST = ("--samples", 500, "--iterations", 400)
         ("train_direct", ["--out", ""], "--out must not be empty"),
         ("simulate", ["--nu", "1"], "--nu"),
         ("simulate", ["--system", "pendulum"], "--system must be sliding_block, falling_block, planar_block, point_mass, "
-         'tripod, compliant_particle, compliant_block, cube, rolling, stack or spheres; got "pendulum"'),
+         'tripod, compliant_particle, compliant_block, cube, rolling, stack, spheres or robot; got "pendulum"'),
         ("simulate", ["--formulation", "x"], "--formulation must be direct, forward, direct2, traditional, mixed or "
          "direct_supported; got"),
         ("simulate", ["--system", "tripod", "--formulation", "direct"], '--formulation must be polyhedral; got "direct"'),

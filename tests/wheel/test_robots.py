@@ -827,7 +827,7 @@ def test_what_does_not_fit_is_an_error(change, message):
 def test_other_errors_say_what_is_expected():
     robot = pendulum()
     for call, expected in (
-            (lambda: robot.simulate((numbers(0.0), numbers(0.0))), "simulate needs control, forces or rows"),
+            (lambda: robot.simulate((numbers(0.0), numbers(0.0))), "a rollout needs control, forces or rows"),
             (lambda: robot.simulate((numbers(0.0, 1.0), numbers(0.0)), rows=1), "qpos must be [..., 1]; got [2]"),
             (lambda: robot.step((numbers(0.0), numbers(0.0)), numbers(1.0, 2.0)), "control must be [..., 1]; got [2]"),
             (lambda: robot.joint("elbow"), "the robot has no joint elbow; it has pivot"),
@@ -1055,6 +1055,47 @@ def test_what_would_change_the_motion_is_named(tmp_path, joint, geom, more, name
     with pytest.raises(ValueError, match=f"not supported: {name}.*ignore="):
         loaded(tmp_path / "robot.xml", text)
     assert loaded(tmp_path / "robot.xml", text, ignore=[name]).nv == 1
+
+
+def test_certificates_are_those_of_the_problem_of_each_step():
+    """Of a robot that stands on the ground, beside friction_certificate of a problem that is posed here."""
+    rest = block_on(math.radians(20))
+    found = rest.certify(rest.default_state(), rows=20)
+    assert found.unsolved == 0 and found.residual.shape == (20,) and found.residual.max() < 1e-9
+    assert found.gap.abs().max() < 1e-9
+    sliding = block_on(math.radians(20), mu=[0.2] * 8)
+    certificate = sliding.certify(sliding.default_state(), rows=50)
+    assert certificate.unsolved == 0 and certificate.residual.max() < 1e-9
+    # A ball that falls, touches in the last rows, and does not bounce.
+    ball = block_on(0.0, position=[[0, 0, 0.15]], balls=[1], centers=[[0.0, 0, 0]], radii=[0.1], contacts=[RobotContact(0, 0)],
+                    mu=[0.5])
+    states = ball.simulate(ball.default_state(), rows=60)
+    certificate = ball.certify(ball.default_state(), rows=60)
+    gaps = torch.cat([numbers(0.15), states.qpos_next[:-1, 2]]) - 0.1
+    torch.testing.assert_close(certificate.gap, gaps, rtol=0, atol=1e-12)
+    touches = states.gamma[:, 2] > 0
+    assert touches.any() and not touches.all()
+    # In the air the margin is the distance of u_n = v_n + gap / dt from 0, relative to u_n before gravity.
+    u = states.qvel_next[:, 2] + gaps / ball.dt
+    torch.testing.assert_close(certificate.margin[~touches], torch.ones_like(u[~touches]), rtol=0, atol=1e-9)
+    assert certificate.kinked == 0 and certificate.residual.max() < 1e-12
+    of_substeps = ball.certify(ball.default_state(), rows=30, substeps=2)
+    torch.testing.assert_close(of_substeps.gap, gaps.view(30, 2).amin(-1), rtol=0, atol=1e-12)
+    heavy = ball.replace(mass=[[1.0], [-1.0]]).certify(ball.default_state(), rows=3)
+    assert heavy.unsolved.tolist() == [0, 3] and heavy.residual[:, 1].isnan().all() and heavy.residual[:, 0].max() < 1e-12
+    # A row at its bound, and one that holds: the margin is the distance to the bound.
+    for loss, v in ((10.0, 0.0), (0.5, 3.0)):
+        robot = pendulum(friction_loss=[loss])
+        at = (numbers(0.3), numbers(v))
+        step, certificate = robot.step(at), robot.certify(at, rows=1)
+        compliance = 3.0
+        free = v - robot.dt * 3 * 0.5 * G * math.sin(0.3)
+        inside = compliance * (robot.dt * loss - step.joint_friction.abs().item())
+        expected = inside / abs(free) if v == 0 else step.qvel_next.item() / abs(free)
+        assert certificate.margin.item() == pytest.approx(expected, rel=1e-9)
+    for options in ({"formulation": "polyhedral"}, {"bounce_threshold": 0.1}):
+        with pytest.raises(RuntimeError, match="certified with the formulation exact_cone and without bounce_threshold"):
+            ball.certify(ball.default_state(), rows=1, **options)
 
 
 def test_keyframes_and_shapes_of_a_file(tmp_path):

@@ -105,7 +105,15 @@ class RigidBodies:
         if self.flags["formulation"] == "compliant":
             parameters[1] = f"$k$ = {self.flags['stiffness']:g} N/m"
         self.title = f"{title}\n{', '.join(parameters)}"
+        self.tracked = range(len(self.sizes))  # the bodies whose paths the animation draws
         self.mesh, self.painted = ball_mesh() if self.round else (CORNERS[np.array(FACES)], None)
+
+    @staticmethod
+    def shaded(color, normals):
+        """The colours of faces with these normals, of any length, that point outward."""
+        lengths = np.linalg.norm(normals, axis=-1, keepdims=True)
+        light = 0.62 + 0.38 * ((normals / np.where(lengths == 0, 1, lengths)) @ LIGHT)
+        return np.clip(color * light[:, None], 0, 1)
 
     def faces(self, k):
         """The faces of all bodies after step k, [faces, 4, 3], and their colours."""
@@ -114,15 +122,13 @@ class RigidBodies:
         for b, size in enumerate(self.sizes):
             faces = (self.mesh * size) @ R[b].T
             normals = np.cross(faces[:, 1] - faces[:, 0], faces[:, 3] - faces[:, 0])
-            lengths = np.linalg.norm(normals, axis=-1, keepdims=True)
             outward = np.sign((normals * faces.mean(axis=1)).sum(-1, keepdims=True))
-            light = 0.62 + 0.38 * ((normals * outward / np.where(lengths == 0, 1, lengths)) @ LIGHT)
             color = np.array(plt.matplotlib.colors.to_rgb(COLORS[b % len(COLORS)]))
             shades = np.broadcast_to(color, (len(faces), 3)).copy()
             if self.painted is not None:
                 shades[self.painted] = 0.55 * shades[self.painted] + 0.45
             all_faces.append(faces + self.positions[b, k])
-            colors.append(np.clip(shades * light[:, None], 0, 1))
+            colors.append(self.shaded(shades, normals * outward))
         return np.concatenate(all_faces), np.concatenate(colors)
 
     def limits(self):
@@ -166,10 +172,12 @@ class RigidBodies:
             axes.plot(*path.T, color=COLORS[b % len(COLORS)], lw=1, zorder=PATHS)
         shown = np.unique(np.linspace(0, self.solved - 1, 1 if len(self.sizes) > 1 else 5).astype(int))
         for k in shown if len(self.sizes) == 1 else [self.solved - 1]:
-            faces, colors = self.faces(k)
-            edges = "none" if self.round else "white"
-            axes.add_collection3d(Poly3DCollection(faces, facecolors=colors, edgecolors=edges, lw=0.5, alpha=0.95,
-                                                   zorder=BODIES))
+            self.add_bodies(axes, k)
+
+    def add_bodies(self, axes, k):
+        faces, colors = self.faces(k)
+        edges = "none" if self.round else "white"
+        axes.add_collection3d(Poly3DCollection(faces, facecolors=colors, edgecolors=edges, lw=0.5, alpha=0.95, zorder=BODIES))
 
     def rests(self):
         """Which steps end with all bodies at rest."""
@@ -241,7 +249,7 @@ class RigidBodies:
         axes = figure.add_subplot(projection="3d")
         self.stage(axes)
         trails = [axes.plot([], [], [], color=COLORS[b % len(COLORS)], lw=0.9, zorder=PATHS)[0]
-                  for b in range(len(self.sizes))]
+                  for b in self.tracked]
         drawn = Poly3DCollection([], edgecolors="white", lw=0.5, zorder=BODIES)
         axes.add_collection3d(drawn)
         figure.suptitle(f"{self.title}; {speed_text(self.time[self.solved - 1])}", fontsize=8)
@@ -254,6 +262,6 @@ class RigidBodies:
             drawn.set_facecolor(colors)
             if self.round:
                 drawn.set_edgecolor(colors)
-            for trail, path in zip(trails, self.positions):
-                trail.set_data_3d(*path[: k + 1].T)
+            for trail, b in zip(trails, self.tracked):
+                trail.set_data_3d(*self.positions[b, : k + 1].T)
             clock.set_text(now)

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 from matplotlib.patches import Circle, Patch, Polygon, Rectangle
 from rigid import RigidBodies
+from robot import Robot
 from style import BLUE, GREY, INK, ORANGE, PALE, SLIDING, STICKING, TEAL
 from style import FFMpegWriter, frames, legend_above, plt, save, shade, speed_text
 
@@ -557,7 +558,7 @@ def simulate(run, flags, metrics):
     systems = {"sliding_block": SlidingBlock, "falling_block": FallingBlock, "planar_block": PlanarBlock,
                "point_mass": PointMass, "tripod": Tripod, "compliant_particle": CompliantParticle,
                "compliant_block": CompliantBlock,
-               **dict.fromkeys(("cube", "rolling", "stack", "spheres"), RigidBodies)}
+               **dict.fromkeys(("cube", "rolling", "stack", "spheres"), RigidBodies), "robot": Robot}
     system = systems[flags["system"]](run)
     system.draw()
     kind = system.flags["animation"]

@@ -18,7 +18,8 @@ constexpr struct {
                 {"cube", make_cube},
                 {"rolling", make_rolling},
                 {"stack", make_stack},
-                {"spheres", make_spheres}};
+                {"spheres", make_spheres},
+                {"robot", make_robot}};
 
 torch::Tensor noisy(const torch::Tensor& x, double deviation, std::int64_t seed, Stream stream) {
   if (deviation == 0) return x;

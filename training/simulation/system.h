@@ -66,7 +66,7 @@ struct SystemTraits {
   std::vector<std::string> formulations;  ///< the first is the default
   std::int64_t default_steps;             ///< of --steps
   std::string example;                    ///< flags for --help
-  std::vector<std::string> inputs;        ///< columns that --inputs must have
+  std::vector<std::string> inputs;        ///< columns that --inputs must have; without any there is no such flag
   std::vector<std::string> optional_inputs = {};
   std::vector<std::string> rollout_flags;  ///< which have no meaning with --inputs
   PhysicsFlags physics = {};               ///< the defaults of the common flags
@@ -77,6 +77,9 @@ class System : public SystemTraits {
  public:
   explicit System(SystemTraits traits) : SystemTraits(std::move(traits)) {}
   virtual ~System() = default;
+
+  /// The common flags of the physics.
+  virtual void add_physics(CommandLine& line) { physics.add_to(line); }
 
   /// Flags beside the common ones.
   virtual void add_to(CommandLine& line) = 0;
@@ -95,8 +98,8 @@ std::vector<std::string> system_names();
 /// Null for an unknown name.
 std::unique_ptr<System> make_system(const std::string& name);
 std::unique_ptr<System> make_compliant_block(), make_compliant_particle(), make_cube(), make_falling_block(),
-    make_planar_block(), make_point_mass(), make_rolling(), make_sliding_block(), make_spheres(), make_stack(),
-    make_tripod();
+    make_planar_block(), make_point_mass(), make_robot(), make_rolling(), make_sliding_block(), make_spheres(),
+    make_stack(), make_tripod();
 
 /// A table that begins with the columns trajectory and step; the steps are first, first + 1, ...
 TrajectoryTable motion_table(std::int64_t steps, std::int64_t trajectories, std::int64_t first = 1);

@@ -107,6 +107,12 @@ List rollout_linearization_cpu(std::string_view step, at::TensorList x, at::Tens
   return results;
 }
 
+List rollout_certificate_cpu(std::string_view step, at::TensorList x, at::TensorList path) {
+  List results = new_list(kRolloutCertificate, step, x, path);
+  kind_of(step).certify(StepText(step), x, path, results);
+  return results;
+}
+
 LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("_rollout", TORCH_FN(rollout_cpu));
   library.impl("_rollout_adjoint", TORCH_FN(rollout_adjoint_cpu));
@@ -114,6 +120,7 @@ LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("_rollout_adjoint_tangent", TORCH_FN(rollout_adjoint_tangent_cpu));
   library.impl("_rollout_tangent_tangent", TORCH_FN(rollout_tangent_tangent_cpu));
   library.impl("_rollout_linearization", TORCH_FN(rollout_linearization_cpu));
+  library.impl("_rollout_certificate", TORCH_FN(rollout_certificate_cpu));
 }
 
 }  // namespace

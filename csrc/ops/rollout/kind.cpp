@@ -52,6 +52,11 @@ void RolloutKind::linearize(const StepText& /*step*/, at::TensorList /*x*/, at::
   TORCH_CHECK(false, "rollouts of ", name_, " have no linearization");
 }
 
+void RolloutKind::certify(const StepText& /*step*/, at::TensorList /*x*/, at::TensorList /*path*/,
+                          at::TensorList /*results*/) const {
+  TORCH_CHECK(false, "rollouts of ", name_, " have no certificate");
+}
+
 solver::Settings settings_of(const StepText& step, bool single_precision) {
   return {.method = Method::kAuto,
           .tolerance = step.number_if("tolerance").value_or(solver::default_tolerance(single_precision)),

@@ -73,6 +73,11 @@ class RolloutKind {
   /// The derivatives of the end of a rollout in its first state and in a constant input.
   virtual void linearize(const StepText& step, at::TensorList x, at::TensorList path, at::TensorList results) const;
 
+  /// What `certify` returns; nothing where a kind has none.
+  virtual c10::ArrayRef<Result> certificate() const { return {}; }
+  /// What is true of the steps of a rollout.
+  virtual void certify(const StepText& step, at::TensorList x, at::TensorList path, at::TensorList results) const;
+
   /// Whether also the derivatives of the first order are found by operators of tensors.
   virtual bool differentiates_by_tensors(const StepText& /*step*/) const { return false; }
 

@@ -38,4 +38,10 @@ LinearizedRollout linearize_rollout(std::string_view step, at::TensorList x) {
   return {path, matrices[0], matrices[1]};
 }
 
+CertifiedRollout certify_rollout(std::string_view step, at::TensorList x) {
+  const List path = rollout_op().call(step, x, kind_of(step).saved(StepText(step), x));
+  const List found = rollout_certificate_op().call(step, x, path);
+  return {path, found[0], found[1], found[2]};
+}
+
 }  // namespace lcp::ops

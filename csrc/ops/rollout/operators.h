@@ -18,6 +18,7 @@ inline c10::ArrayRef<Result> gradients_of_inputs(std::string_view step) { return
 inline c10::ArrayRef<Result> tangents_of_results(std::string_view step) { return kind_of(step).tangents_of_results(); }
 
 inline c10::ArrayRef<Result> linearization_of(std::string_view step) { return kind_of(step).linearization(); }
+inline c10::ArrayRef<Result> certificate_of(std::string_view step) { return kind_of(step).certificate(); }
 
 void check_rollout(const Call& call);
 
@@ -61,6 +62,10 @@ inline constexpr Operator kRolloutLinearization("_rollout_linearization", Operat
                                                 {kStep, kInputsOfRollout, kPathOfRollout}, linearization_of,
                                                 check_rollout);
 
+/// See RolloutKind::certify.
+inline constexpr Operator kRolloutCertificate("_rollout_certificate", Operator::Kind::kNotDifferentiable,
+                                              {kStep, kInputsOfRollout, kPathOfRollout}, certificate_of, check_rollout);
+
 using List = std::vector<Tensor>;
 
 /// Whether a rollout with these results has a step; the state of a step may be empty.
@@ -92,6 +97,9 @@ inline const auto& rollout_tangent_tangent_op() {
 }
 inline const auto& rollout_linearization_op() {
   return handle<List(std::string_view step, at::TensorList x, at::TensorList path), kRolloutLinearization>();
+}
+inline const auto& rollout_certificate_op() {
+  return handle<List(std::string_view step, at::TensorList x, at::TensorList path), kRolloutCertificate>();
 }
 
 // The derivatives of by_tensors(kind): what the operators compute. The rollout must have steps. has_derivatives:

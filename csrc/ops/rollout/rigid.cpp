@@ -16,6 +16,7 @@
 #include "ops/rollout/kind.h"
 #include "ops/trajectories.h"
 #include "rigid/adjoint.h"
+#include "rigid/certification.h"
 #include "rigid/linearization.h"
 #include "rigid/simulator.h"
 #include "rigid/tangent.h"
@@ -461,6 +462,10 @@ rigid::Path<double> targets(at::TensorList x, std::int64_t count, std::int64_t b
 // Of trees; see linearize_rollout.
 constexpr std::array<Result, 2> kLinearization = {Result{"by_state", "2d 2d"}, Result{"by_control", "2d a"}};
 
+// Of trees; see certify_rollout.
+const std::array<Result, 3> kCertificate = {of_each_step("residual", "T"), of_each_step("margin", "T"),
+                                            of_each_step("gap", "T")};
+
 class RigidKind final : public RolloutKind {
  public:
   RigidKind() : RolloutKind("rigid", rigid_inputs(), kInputs, rigid_results(), kGamma + 1) {}
@@ -609,6 +614,27 @@ class RigidKind final : public RolloutKind {
         linearization->run(steps, views.parameters(b), walked(views, b), target(0), target(1));
       }
       linearization.keep();
+    });
+  }
+
+  c10::ArrayRef<Result> certificate() const override { return kCertificate; }
+
+  void certify(const StepText& step, at::TensorList x, at::TensorList path, at::TensorList results) const override {
+    const at::IntArrayRef batch = batch_of(results.front());
+    const std::int64_t steps = x[kForces].size(-2), all = c10::multiply_integers(batch);
+    if (all * steps == 0) return;
+    const auto known = described(step, x);
+    TORCH_CHECK(known->scene.free() == 0 && known->scene.law.formulation == rigid::Formulation::kExactCone &&
+                    known->scene.bounce_threshold == std::numeric_limits<double>::max(),
+                "robots are certified with the formulation exact_cone and without bounce_threshold");
+    const Views views(batch, x);
+    const WalkedViews walked(batch, path);
+    parallel_for(0, all, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
+      rigid::Certification certification(known->scene, known->tolerance, rank_tolerance(x[rigid::kMass]));
+      for (std::int64_t b = begin; b < end; ++b) {
+        const auto target = [&](std::size_t k) { return series_of<double>(results[k], all, b, 1); };
+        certification.run(steps, views.parameters(b), walked(views, b), {target(0), target(1), target(2)});
+      }
     });
   }
 

@@ -37,6 +37,13 @@ struct LinearizedRollout {
 };
 LinearizedRollout linearize_rollout(std::string_view step, at::TensorList x);
 
+/// A rollout of a robot, and what is true of its steps, see rigid::StepCertificates.
+struct CertifiedRollout {
+  std::vector<at::Tensor> path;      ///< the results of roll_out
+  at::Tensor residual, margin, gap;  ///< [..., T]
+};
+CertifiedRollout certify_rollout(std::string_view step, at::TensorList x);
+
 /// Adds the links, joints and actuators of the trees of a step of rigid bodies to a scene with its bodies, balls and
 /// pairs, and the pairs of limits: the text has the parent of each link, -1 for the world; for each joint its link and
 /// its kind; the joint of each actuator, and their ranges; for each pair of capsules its number and their other ends,

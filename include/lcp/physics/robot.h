@@ -212,6 +212,23 @@ struct RobotLinearization {
 LCP_API RobotLinearization linearize(const RobotState& state, const at::Tensor& control, const Robot& robot,
                                      const RigidOptions& options = {});
 
+/// Properties of the steps of a rollout, without gradient.
+struct RobotCertificate {
+  at::Tensor unsolved;  ///< int64, [...], rows whose status is not 0
+  at::Tensor kinked;    ///< int64, [...], rows whose margin is at most the tolerance: the gradient may be one-sided
+  at::Tensor residual;  ///< [rows, ...], the largest of a substep, of lcp::certify_friction
+  /// [rows, ...], the least of a substep, of lcp::certify_friction, or 0 where the velocities are not unique: how far
+  /// its contacts, limits, dry friction and servos are from changing their state. Ranges of controls do not count.
+  at::Tensor margin;
+  at::Tensor gap;  ///< [rows, ...], m, the least gap of a contact before a substep, < 0 where bodies overlap
+};
+
+/// Rolls out as simulate, poses the problem of each step once more, with all contacts, and certifies its solution. NaN
+/// from the first step on that was not solved. Throws as simulate, and for options other than the exact cone without
+/// bounce_threshold.
+LCP_API RobotCertificate certify_rollout(const RobotState& state, const RobotInput& input, std::int64_t rows,
+                                         const Robot& robot, const RigidOptions& options = {}, double tolerance = 1e-9);
+
 /// The places of the bodies.
 struct RobotPlaces {
   at::Tensor position;  ///< [..., b, 3], m, of the origins of their axes

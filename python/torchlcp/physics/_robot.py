@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = [
-    "Robot", "RobotActuator", "RobotClosure", "RobotContact", "RobotCoupling", "RobotJoint", "RobotJointPlace", "RobotKeyframe",
-    "RobotLinearization", "RobotPlaces", "RobotShape", "RobotSolution", "RobotState", "load_robot",
+    "Robot", "RobotActuator", "RobotCertificate", "RobotClosure", "RobotContact", "RobotCoupling", "RobotJoint",
+    "RobotJointPlace", "RobotKeyframe", "RobotLinearization", "RobotPlaces", "RobotShape", "RobotSolution", "RobotState",
+    "load_robot",
 ]
 
 _KINDS = ("free", "ball", "slide", "hinge")
@@ -99,6 +100,24 @@ class RobotLinearization(NamedTuple):
     A: Tensor
     B: Tensor
     status: Tensor
+
+
+class RobotCertificate(NamedTuple):
+    """What is true of the steps of a rollout, without gradient.
+
+    unsolved: [...], int64, rows whose status is not SOLVED.
+    kinked: [...], int64, rows whose margin is at most the tolerance: the gradient may be one-sided.
+    residual: [rows, ...], the largest of a substep, of certify_friction.
+    margin: [rows, ...], the least of a substep, of certify_friction, or 0 where the velocities are not unique: how far its
+        contacts, limits, dry friction and servos are from changing their state. Ranges of controls do not count.
+    gap: [rows, ...], m, the least gap of a contact before a substep, < 0 where bodies overlap.
+    """
+
+    unsolved: Tensor
+    kinked: Tensor
+    residual: Tensor
+    margin: Tensor
+    gap: Tensor
 
 
 class RobotPlaces(NamedTuple):
@@ -450,19 +469,46 @@ class Robot:
             RuntimeError: a shape, dtype or option does not fit.
         """
         qpos, qvel = (as_tensor(name, x) for name, x in zip(("qpos", "qvel"), state, strict=True))
-        given = [None if x is None else as_tensor(name, x, qvel) for name, x in (("control", control), ("forces", forces))]
+        given, rows = self._inputs(qvel, control, forces, rows)
         closed = feedback_by_names(feedback, ("K", "qpos", "qvel"))
         loop = [as_tensor(name, closed[name], qvel) if closed else None for name in ("K", "qpos", "qvel")]
-        for x in given:
-            if x is not None:
-                rows = x.shape[0] if rows is None and x.dim() > 0 else rows
-        if rows is None:
-            raise TypeError("simulate needs control, forces or rows")
         return RobotSolution(
             *torch.ops.lcp._roll_out_robot(
                 qpos, qvel, *given, *loop, rows, self._structure, self._numbers, self.dt, *_all_options(options)
             )
         )
+
+    def certify(
+        self, state: State, control: TensorLike | None = None, *, forces: TensorLike | None = None, rows: int | None = None,
+        certificate_tolerance: float = 1e-9, **options: Unpack[RigidOptions],
+    ) -> RobotCertificate:
+        """Rolls out as simulate, poses the problem of each step once more, with all contacts, and certifies its solution.
+
+        It is NaN from the first step on that was not solved.
+
+        Raises:
+            RuntimeError: a shape, dtype or option does not fit, or the options are other than the exact cone without
+                bounce_threshold.
+        """
+        qpos, qvel = (as_tensor(name, x) for name, x in zip(("qpos", "qvel"), state, strict=True))
+        given, rows = self._inputs(qvel, control, forces, rows)
+        return RobotCertificate(
+            *torch.ops.lcp._certify_robot(
+                qpos, qvel, *given, rows, self._structure, self._numbers, self.dt, *_all_options(options), certificate_tolerance
+            )
+        )
+
+    def _inputs(
+        self, like: Tensor, control: TensorLike | None, forces: TensorLike | None, rows: int | None
+    ) -> tuple[list[Tensor | None], int]:
+        """The inputs of a rollout as tensors, and its rows."""
+        given = [None if x is None else as_tensor(name, x, like) for name, x in (("control", control), ("forces", forces))]
+        for x in given:
+            if x is not None:
+                rows = x.shape[0] if rows is None and x.dim() > 0 else rows
+        if rows is None:
+            raise TypeError("a rollout needs control, forces or rows")
+        return given, rows
 
     def step(
         self, state: State, control: TensorLike | None = None, *, forces: TensorLike | None = None,
