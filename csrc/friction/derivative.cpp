@@ -70,7 +70,10 @@ void Derivative::find_row_states(double largest_number) {
 
 // Finds the states, and N of the contacts that touch.
 bool Derivative::linearize(const Problem& problem, const Solution& at) {
-  if (!problem_.set({problem.A, at.v, problem.J, none_.data(), problem.mu, problem.lower, problem.upper})) return false;
+  if (!problem_.set(
+          {problem.A, at.v, problem.J, none_.data(), problem.mu, problem.lower, problem.upper, problem.compliance})) {
+    return false;
+  }
   impulses_ = problem_.impulses();
   problem_.scaled(at.gamma, h_.data());
   double largest_number = 0;
@@ -182,6 +185,11 @@ void Derivative::adjoint(const Problem& problem, const Solution& at, const Solut
   system.solve(solved_);
   system.to_contacts(solved_, y_);
   y_ += Map(g.gamma, rows);
+  // u has a part of gamma in compliant rows.
+  const auto of_compliance = [&](Eigen::Index i) {
+    return problem.compliance != nullptr && i >= 3 * contacts_ ? problem.compliance[i - 3 * contacts_] * g.u[i] : 0;
+  };
+  for (Eigen::Index i = 3 * contacts_; i < rows; ++i) y_[i] += of_compliance(i);
 
   // Solves N' x = y, in the units of h.
   const auto unknowns = static_cast<int>(N_.rows());
@@ -212,7 +220,7 @@ void Derivative::adjoint(const Problem& problem, const Solution& at, const Solut
   system.to_contacts(solved_, y_);
   for (const Bound& at_bound : bound_) {
     const Eigen::Index i = 3 * contacts_ + at_bound.row;
-    const double of_impulse = g.gamma[i] + y_[i];
+    const double of_impulse = g.gamma[i] + y_[i] + of_compliance(i);
     result.lower[at_bound.row] = at_bound.of_lower * of_impulse;
     result.upper[at_bound.row] = at_bound.of_upper * of_impulse;
   }

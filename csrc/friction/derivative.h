@@ -32,11 +32,11 @@ constexpr double kUnique = 1e-4;
 struct Solution {
   const double* v;      ///< [n]
   const double* gamma;  ///< [3 c + k]
-  const double* u;      ///< [3 c + k], J v + b
+  const double* u;      ///< [3 c + k], J v + b, of rows with their compliance
 };
 
 /// The solution depends on the data through p, s, mu and the bounds alone, where
-///   dp = A dv_free - dA (v - v_free) + dJ' gamma,  ds = dJ v + db.
+///   dp = A dv_free - dA (v - v_free) + dJ' gamma,  ds = dJ v + db + dcompliance gamma.
 /// In forward mode these are their derivatives in a direction, and in reverse mode the gradients with respect to them.
 template <class Number>
 struct Data {

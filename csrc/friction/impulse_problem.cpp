@@ -48,6 +48,7 @@ ImpulseProblem::ImpulseProblem(Eigen::Index n, Eigen::Index contacts, Eigen::Ind
       mu_(contacts),
       lower_(rows),
       upper_(rows),
+      compliance_(rows),
       none_(contacts, Eigen::Matrix3d::Zero()),
       column_(n),
       row_(3 * contacts + rows),
@@ -68,6 +69,10 @@ bool ImpulseProblem::set(const Problem& problem) {
   if (!system_->factor(none_)) return false;
   const Eigen::Index size = 3 * contacts_ + rows_;
   system_->compliance(W_.data());
+  for (Eigen::Index r = 0; r < rows_; ++r) {
+    compliance_[r] = problem.compliance != nullptr ? problem.compliance[r] : 0;
+    W_[(3 * contacts_ + r) * (size + 1)] += compliance_[r];
+  }
   impulses_.row_weight = contacts_ > 0 ? 0 : 1;
   for (Eigen::Index k = 0; k < contacts_; ++k) {
     double trace = 0;
@@ -83,12 +88,18 @@ bool ImpulseProblem::set(const Problem& problem) {
   system_->to_contacts(column_, row_);
   row_ += Eigen::Map<const contact::Vector>(problem.b, size);
   u_ = row_;
+  unit_ = 0;
   for (Eigen::Index r = 0; r < rows_; ++r) {
-    const double least = least_impulse(problem.lower[r], problem.upper[r]);
-    if (least == 0) continue;
-    u_ += least * Eigen::Map<const contact::Vector>(W_.data() + (3 * contacts_ + r) * size, size);
+    const Eigen::Index i = 3 * contacts_ + r;
+    const double still = compliance_[r] > 0 ? -row_[i] / W_[i * (size + 1)] : 0;
+    const double impulse = std::min(std::max(still, problem.lower[r]), problem.upper[r]);
+    if (impulse == 0) continue;
+    u_ += impulse * Eigen::Map<const contact::Vector>(W_.data() + i * size, size);
+    if (compliance_[r] == 0) continue;
+    const double change = (W_[i * (size + 1)] - compliance_[r]) * std::abs(impulse);
+    unit_ = std::max(unit_, impulses_.row_weight * change / weight_[contacts_ + r]);
   }
-  unit_ = speed(u_);
+  unit_ = std::max(unit_, speed(u_));
   if (unit_ == 0) unit_ = 1;
   column_ = column_.cwiseAbs();
   system_->to_contacts_abs(column_, u_);
@@ -107,10 +118,19 @@ bool ImpulseProblem::set(const Problem& problem) {
     const double per_gamma = weight_[contacts_ + r] / unit_;
     lower_[r] = problem.lower[r] * per_gamma;
     upper_[r] = problem.upper[r] * per_gamma;
+    compliance_[r] *= row_[3 * contacts_ + r] * row_[3 * contacts_ + r];
   }
-  impulses_ = {
-      static_cast<int>(contacts_), W_.data(),     q_.data(),     mu_.data(),          problem.mu, weight_.data(),
-      static_cast<int>(rows_),     lower_.data(), upper_.data(), impulses_.row_weight};
+  impulses_ = {static_cast<int>(contacts_),
+               W_.data(),
+               q_.data(),
+               mu_.data(),
+               problem.mu,
+               weight_.data(),
+               static_cast<int>(rows_),
+               lower_.data(),
+               upper_.data(),
+               impulses_.row_weight,
+               compliance_.data()};
   return true;
 }
 
@@ -132,6 +152,7 @@ double ImpulseProblem::unscaled(const double* h, double* gamma, double* v, doubl
   system_->to_contacts(column_, u_);
   for (int i = 0; i < impulses_.size(); ++i) {
     u[i] = u_[i] + problem_.b[i];
+    if (i >= 3 * contacts_ && problem_.compliance != nullptr) u[i] += problem_.compliance[i - 3 * contacts_] * gamma[i];
     u_[i] = u[i] / (weight_[impulses_.owner(i)] * unit_);
   }
   return impulses_.residual(h, u_.data());
@@ -142,7 +163,12 @@ double ImpulseProblem::effect(const double* h) {
   system_->to_bodies(row_, column_);
   const contact::Vector push = column_;
   system_->solve(column_);
-  return std::sqrt(std::max(0.0, push.dot(column_)));
+  double square = push.dot(column_);
+  for (Eigen::Index r = 0; r < rows_; ++r) {
+    const double impulse = h[3 * contacts_ + r];
+    square += compliance_[r] * impulse * impulse;
+  }
+  return std::sqrt(std::max(0.0, square));
 }
 
 }  // namespace lcp::friction

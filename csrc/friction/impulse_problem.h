@@ -11,7 +11,7 @@ namespace lcp::friction {
 
 /// The problem u = W h + q. Contact k has the impulse h_k = gamma_k sqrt(d_k) / unit and the velocity u_k / (sqrt(d_k)
 /// unit). d_k is the mean of the diagonal of the contact's block of J A^-1 J', and unit the largest |J v_free + b|. The
-/// cones and the law of friction stay the same in these units.
+/// cones and the law of friction stay the same in these units. The compliance of rows is part of W.
 ///
 /// The impulses and velocities of rows follow, in such units, too, with the diagonal entry as d. Their velocities may
 /// be of another kind, such as rad/s. Divided by sqrt(d) and multiplied by row_weight, they become velocities like
@@ -24,9 +24,10 @@ struct Impulses {
   const double* given_mu;  ///< [c], the mu of the Problem
   const double* weight;    ///< [c + k], sqrt(d)
   int rows = 0;
-  const double* lower = nullptr;  ///< [k]
-  const double* upper = nullptr;  ///< [k]
-  double row_weight = 1;          ///< the largest weight of a contact; 1 without contacts
+  const double* lower = nullptr;       ///< [k]
+  const double* upper = nullptr;       ///< [k]
+  double row_weight = 1;               ///< the largest weight of a contact; 1 without contacts
+  const double* compliance = nullptr;  ///< [k], the part of W that is not J A^-1 J'
 
   int size() const { return 3 * contacts + rows; }
   /// The contact or the row, counted behind the contacts, of entry i.
@@ -54,7 +55,7 @@ class ImpulseProblem {
   const Impulses& impulses() const { return impulses_; }
   contact::System& system() const { return *system_; }  ///< the system of A and J, factored for A^-1
   /// m/s, the largest |J v_free + b|, or 1 where that is 0. Where the intervals of rows do not contain 0, their least
-  /// impulses act on v_free.
+  /// impulses act on v_free. Those that alone would stop compliant rows act, too, and what these change counts as well.
   double unit() const { return unit_; }
 
   /// The rounding errors of J v_free + b, relative to unit(): kRounding times the largest |J| |v_free| + |b|. Where
@@ -79,7 +80,7 @@ class ImpulseProblem {
   Problem problem_ = {};
   Impulses impulses_ = {};
   double unit_ = 0, rounding_ = 0;
-  std::vector<double> W_, q_, weight_, mu_, lower_, upper_;
+  std::vector<double> W_, q_, weight_, mu_, lower_, upper_, compliance_;
   std::vector<Eigen::Matrix3d> none_;
   contact::Vector column_, row_, u_;
 };

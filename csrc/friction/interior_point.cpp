@@ -152,7 +152,7 @@ void InteriorPoint::linearize_smooth(Eigen::Index k, double kappa) {
 }
 
 // (h - lower) (a + da) + a dh = kappa, and the same at the other bound with -dh. An equation, which has no bounds, gets
-// the small compliance kappa.
+// the small compliance kappa. Where the row is compliant, ds has a part of dh, too.
 void InteriorPoint::linearize_row(Eigen::Index r, double kappa) {
   Row& at = at_rows_[r];
   const double h = h_[3 * contacts_ + r], s = rows_[3 * contacts_ + r];
@@ -167,7 +167,7 @@ void InteriorPoint::linearize_row(Eigen::Index r, double kappa) {
     slope += at.b / (impulses_.upper[r] - h);
     push -= kappa / (impulses_.upper[r] - h);
   }
-  at.K = 1 / (slope > 0 ? slope : kappa);
+  at.K = 1 / ((slope > 0 ? slope : kappa) + impulses_.compliance[r]);
   at.change = at.K * push;
 }
 
@@ -186,6 +186,9 @@ void InteriorPoint::finish_row(Eigen::Index r, double kappa) {
 bool InteriorPoint::step(Path path, double kappa, double blur) {
   rows_.noalias() = B_ * p_;
   rows_ += Eigen::Map<const Vector>(impulses_.q, rows_.size());
+  for (Eigen::Index r = 0; r < impulses_.rows; ++r) {
+    rows_[3 * contacts_ + r] += impulses_.compliance[r] * h_[3 * contacts_ + r];
+  }
   Eigen::Map<Matrix> H(lu_.matrix(static_cast<int>(n_)), n_, n_);
   H.setIdentity();
   for (Eigen::Index k = 0; k < contacts_; ++k) {

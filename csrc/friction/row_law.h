@@ -26,9 +26,6 @@ inline RowState row_state(double h, double s, double lower, double upper) {
   return z >= upper ? RowState::kUpper : RowState::kFree;
 }
 
-/// The impulse next to 0.
-inline double least_impulse(double lower, double upper) { return std::min(std::max(0.0, lower), upper); }
-
 /// The distance of h and s, in the same unit, to an impulse and a velocity that obey the law: both do so after changes
 /// of this size. NaN where a number is NaN.
 inline double row_error(double h, double s, double lower, double upper) {

@@ -196,7 +196,8 @@ std::int64_t boxes_of(const Tensors& numbers) { return numbers[19].dim() > 1 ? n
 struct Sizes {
   Numbers kinds, resisted, welds;
   StatePieces pieces;
-  std::int64_t bodies, coordinates, dofs, actuators, balls, planes, boxes, contacts, limits, couplings, closures;
+  std::int64_t bodies, coordinates, dofs, actuators, balls, planes, boxes, contacts, limits, servos, couplings,
+      closures;
 
   Sizes(const ops::StepText& structure, const Tensors& numbers) {
     const Numbers joints = structure.counts("joints");
@@ -213,12 +214,15 @@ struct Sizes {
     contacts = std::ssize(structure.counts("pairs")) / 4;
     limits = std::ssize(structure.counts("limits")) / 2;
     resisted = structure.counts_if("resisted");
+    servos = std::ssize(structure.counts_if("servos"));
     couplings = std::ssize(structure.counts_if("couplings")) / 2;
     const Numbers closed = structure.counts_if("closures");
     for (std::size_t k = 2; k < closed.size(); k += 3) welds.push_back(closed[k]);
     closures = std::ssize(welds);
   }
-  std::int64_t pairs_of_joints() const { return limits + std::ssize(resisted) + couplings + rows_of_closures(); }
+  std::int64_t pairs_of_joints() const {
+    return limits + std::ssize(resisted) + servos + couplings + rows_of_closures();
+  }
   std::int64_t rows_of_closures() const { return 3 * (closures + std::count(welds.begin(), welds.end(), 1)); }
   std::int64_t operator[](char letter) const {
     switch (letter) {
@@ -344,6 +348,18 @@ std::shared_ptr<const PreparedRobot> prepared(const std::string& structure, cons
   return robot;
 }
 
+// With the options of a step, which has no rows of servos where impacts are solved one after another, or derivatives
+// smoothed.
+std::shared_ptr<const PreparedRobot> prepared(const std::string& structure, const Tensors& numbers,
+                                              const RigidOptions& options) {
+  constexpr double kNone = std::numeric_limits<double>::max();
+  const std::size_t begin = structure.find(" servos=");
+  const bool has_rows = options.kappa == 0 && options.bounce_threshold.value_or(kNone) == kNone;
+  if (has_rows || begin == std::string::npos) return prepared(structure, numbers);
+  const std::size_t end = std::min(structure.find(' ', begin + 1), structure.size());
+  return prepared(structure.substr(0, begin) + structure.substr(end), numbers);
+}
+
 // The inputs of the operator, [..., k] and for u [..., T, k], in float64. Without `rows`, those of one row, for which
 // the control and the forces have no dimension.
 Tensors packed(const RobotState& state, const RobotInput& input, std::optional<std::int64_t> rows,
@@ -429,6 +445,23 @@ Numbers resisted_by(const Tensor& friction_loss, std::int64_t dofs) {
     if (varies || is_used[dof].item<bool>()) resisted.push_back(dof);
   }
   return resisted;
+}
+
+// The actuators with a range of their forces that depend on length or speed, or may.
+Numbers servos_in(const Robot& robot) {
+  Numbers servos;
+  for (std::size_t k = 0; k < robot.actuators.size(); ++k) {
+    if (robot.actuators[k].force_range != RobotActuator::kUnlimited) servos.push_back(static_cast<std::int64_t>(k));
+  }
+  const Tensor& force = robot.actuator_force;
+  if (servos.empty() || !force.defined()) return servos;
+  const auto actuators = std::ssize(robot.actuators);
+  TORCH_CHECK(force.dim() >= 2 && force.size(-2) == actuators && force.size(-1) == 4, "actuator_force must be [..., ",
+              actuators, ", 4]; got ", force.sizes());
+  if (!can_read(force) || force.requires_grad() || force._fw_grad(/*level=*/0).defined()) return servos;
+  const Tensor is_servo = (force.narrow(-1, 2, 2) != 0).any(-1).reshape({-1, actuators}).any(0).cpu();
+  std::erase_if(servos, [&](std::int64_t k) { return !is_servo[k].item<bool>(); });
+  return servos;
 }
 
 // Those of `rows` rows behind `first` other pairs, [..., rows], of the impulses of all pairs, [..., 3 c].
@@ -526,6 +559,7 @@ std::string structure_of(const Robot& robot) {
   const Numbers resisted = resisted_by(robot.friction_loss, size_of(pieces_of(kinds, velocities_of)));
   ops::StepWriter writer("rigid");
   if (!resisted.empty()) writer.add("resisted", resisted);
+  if (const Numbers servos = servos_in(robot); !servos.empty()) writer.add("servos", servos);
   Numbers couplings;
   for (const RobotCoupling& coupling : robot.couplings) {
     couplings.insert(couplings.end(), {coupling.joint, coupling.other});
@@ -555,7 +589,7 @@ RobotSolution roll_out(const RobotState& state, const RobotInput& input, std::op
                        const std::string& structure, const Tensors& numbers, double dt, const RigidOptions& options,
                        const std::optional<Feedback<RobotState>>& feedback) {
   TORCH_CHECK(rows.value_or(1) >= 1, "a rollout must have at least one row; got ", *rows);
-  const auto robot = prepared(structure, numbers);
+  const auto robot = prepared(structure, numbers, options);
   const Sizes& sizes = robot->sizes();
   const std::int64_t substeps = options.substeps;
   Tensors x = packed(state, input, rows, *robot, numbers, substeps), closed;
@@ -595,7 +629,7 @@ RobotSolution roll_out(const RobotState& state, const RobotInput& input, std::op
 RobotLinearization linearize(const RobotState& state, const Tensor& control, const std::string& structure,
                              const Tensors& numbers, double dt, const RigidOptions& options) {
   const c10::NoGradGuard no_grad;
-  const auto robot = prepared(structure, numbers);
+  const auto robot = prepared(structure, numbers, options);
   const Sizes& sizes = robot->sizes();
   Tensors x = packed(state, {control, {}}, std::nullopt, *robot, numbers, options.substeps);
   if (x[kFirst + kOrientation].size(-1) > 0) x[kFirst + kOrientation] = unit_quaternions(x[kFirst + kOrientation]);
@@ -616,7 +650,7 @@ RobotCertificate certify(const RobotState& state, const RobotInput& input, std::
                          double tolerance) {
   const c10::NoGradGuard no_grad;
   TORCH_CHECK(rows >= 1, "a rollout must have at least one row; got ", rows);
-  const auto robot = prepared(structure, numbers);
+  const auto robot = prepared(structure, numbers, options);
   const Tensors x = packed(state, input, rows, *robot, numbers, options.substeps);
   const auto found = ops::certify_rollout(step_text(robot->structure(), dt, options), x);
   const auto of_rows = [&](const Tensor& of_steps) {

@@ -28,13 +28,14 @@ using robots::Numbers;
 std::string structure_of(const Numbers& parents, const Numbers& joints, const Numbers& actuators,
                          const std::vector<double>& ranges, const Numbers& balls, const Numbers& boxes,
                          const Numbers& contacts, std::int64_t planes, const Tensor& friction_loss,
-                         const Numbers& couplings, const Numbers& closures) {
+                         const Tensor& actuator_force, const Numbers& couplings, const Numbers& closures) {
   Robot robot;
   for (std::size_t k = 0; k + 1 < couplings.size(); k += 2) robot.couplings.push_back({couplings[k], couplings[k + 1]});
   for (std::size_t k = 0; k + 2 < closures.size(); k += 3) {
     robot.closures.push_back({closures[k], closures[k + 1], closures[k + 2] != 0});
   }
   robot.friction_loss = friction_loss;
+  robot.actuator_force = actuator_force;
   robot.parents = parents;
   robot.balls = balls;
   robot.boxes = boxes;
@@ -83,8 +84,7 @@ RobotCertificate certify(const Tensor& qpos, const Tensor& qvel, const Tensor& c
 LCP_LIBRARY_FRAGMENT(library) {
   ops::define<structure_of>(library,
                             "_structure_of_robot(parents, joints, actuators, ranges, balls, boxes, contacts, planes, "
-                            "friction_loss, couplings, "
-                            "closures)");
+                            "friction_loss, actuator_force, couplings, closures)");
   ops::define<roll_out>(
       library,
       "_roll_out_robot(qpos, qvel, control?, forces?, K?, qpos_reference?, qvel_reference?, rows, structure, numbers, "

@@ -29,9 +29,11 @@ void Certification::run(std::int64_t steps, const Parameters<const double>& para
     for_each_velocity(scene_, [&](int k, StatePart part, int i) { v_[k] = end[part][i]; });
     for_each_impulse(scene_, chosen, [&](int i, int j) { gamma_[i] = walked.path.gamma[s][j]; });
     contact_velocities(3 * contacts + rows, n, problem, v_.data(), u_.data());
+    add_compliance(contacts, rows, problem, gamma_.data(), u_.data());
     friction::Certificate found = {};
     if (!derivatives_.get(contacts, n, contacts, rank_tolerance_, false, rows)
-             .certify({problem.A, problem.v_free, problem.J, problem.b, problem.mu, problem.lower, problem.upper},
+             .certify({problem.A, problem.v_free, problem.J, problem.b, problem.mu, problem.lower, problem.upper,
+                       problem.compliance},
                       {v_.data(), gamma_.data(), u_.data()}, found)) {
       continue;
     }

@@ -16,22 +16,28 @@ namespace lcp::rigid {
 /// The chosen contacts of a step, c of them, and the n = 6 b velocities of the bodies, row-major. The k rows of the
 /// scene follow the contacts in every problem.
 struct ContactProblem {
-  const double* A;                ///< [n, n]
-  const double* v_free;           ///< [n]
-  const double* J;                ///< [3 c + k, n], of each contact (t1, t2, n)
-  const double* b;                ///< [3 c + k], m/s: b of friction::Problem, or -v_hat of contact::Problem
-  const double* R;                ///< [3 c], 1/kg, of compliant contact; nullptr for the other laws
-  const double* mu;               ///< [c]
-  const double* lower = nullptr;  ///< [k], N s, the bounds of the impulses of rows
-  const double* upper = nullptr;  ///< [k]
+  const double* A;                     ///< [n, n]
+  const double* v_free;                ///< [n]
+  const double* J;                     ///< [3 c + k, n], of each contact (t1, t2, n)
+  const double* b;                     ///< [3 c + k], m/s: b of friction::Problem, or -v_hat of contact::Problem
+  const double* R;                     ///< [3 c], 1/kg, of compliant contact; nullptr for the other laws
+  const double* mu;                    ///< [c]
+  const double* lower = nullptr;       ///< [k], N s, the bounds of the impulses of rows
+  const double* upper = nullptr;       ///< [k]
+  const double* compliance = nullptr;  ///< [k], of rows, see friction::Problem
 };
 
-/// u := J v + b, [size].
+/// u := J v + b, [size], without the compliance of rows.
 inline void contact_velocities(int size, std::ptrdiff_t n, const ContactProblem& problem, const double* v, double* u) {
   for (std::ptrdiff_t i = 0; i < size; ++i) {
     u[i] = problem.b[i];
     for (std::ptrdiff_t j = 0; j < n; ++j) u[i] += problem.J[i * n + j] * v[j];
   }
+}
+
+/// u += compliance gamma, of k rows behind 3 c numbers.
+inline void add_compliance(int contacts, int rows, const ContactProblem& problem, const double* gamma, double* u) {
+  for (int r = 0; r < rows; ++r) u[3 * contacts + r] += problem.compliance[r] * gamma[3 * contacts + r];
 }
 
 /// Number and State are constant where the solution is only read.
@@ -48,7 +54,7 @@ using ContactResult = ContactSolution<double, std::int8_t>;
 using SolvedContacts = ContactSolution<const double, const std::int8_t>;
 
 /// The solution depends on the data through p, s, R, mu and the bounds alone, where
-///   dp = A dv_free - dA (v - v_free) + dJ' gamma,  ds = dJ v + db.
+///   dp = A dv_free - dA (v - v_free) + dJ' gamma,  ds = dJ v + db + dcompliance gamma.
 /// In forward mode these are their derivatives in a direction, and in reverse mode the gradients with respect to them.
 template <class Number>
 struct ContactData {

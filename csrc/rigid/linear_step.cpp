@@ -133,6 +133,7 @@ LinearStep::LinearStep(const Scene& scene, double tolerance, double rank_toleran
       of_mu_(scene.contacts()),
       lower_(scene.rows()),
       upper_(scene.rows()),
+      compliance_(scene.rows()),
       of_lower_(scene.rows()),
       of_upper_(scene.rows()),
       unknowns_(scene.contacts() * unknowns_of(scene.law)) {
@@ -194,6 +195,7 @@ void LinearStep::record(std::int64_t s, const WalkedPath& walked) {
                       joints_);
   }
   count_ = 0;
+  has_given_impulse_ = false;
   std::fill(has_contact_.begin(), has_contact_.end(), false);
   if (has_impacts_) {
     add_problems(simulator_.problems_of(parameters_, now, walked.u[s]), read);
@@ -377,17 +379,26 @@ LinearStep::Problem& LinearStep::begin_problem(std::span<const int> chosen, Leav
   problem.from = after_.all;
   problem.b.clear();
   problem.mu.clear();
-  problem.bound.clear();
+  problem.lower.clear();
+  problem.upper.clear();
+  problem.compliance.clear();
+  problem.servos.clear();
   problem.gaps.clear();
   problem.points.clear();
   problem.turns.clear();
   problem.b_of_rows.clear();
   for (const int k : chosen) {
     const Pair& row = scene_.pairs[k];
-    if (row.is_equation()) problem.bound.emplace_back(std::numeric_limits<double>::infinity());
+    const auto add_row = [&](const Variable& lower, const Variable& upper, double b, double compliance) {
+      problem.lower.push_back(lower);
+      problem.upper.push_back(upper);
+      problem.b_of_rows.push_back(b);
+      problem.compliance.push_back(compliance);
+    };
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
     if (row.coupling != Pair::kNone) {
       problem.gaps.push_back(gap_of<Variable>(scene_.couplings[row.coupling], row.coupling, read));
-      problem.b_of_rows.push_back(problem.gaps.back().gap.value / scene_.dt);
+      add_row(-kInfinity, kInfinity, problem.gaps.back().gap.value / scene_.dt, 0);
       continue;
     }
     if (row.closure != Pair::kNone) {
@@ -399,12 +410,20 @@ LinearStep::Problem& LinearStep::begin_problem(std::span<const int> chosen, Leav
       const ClosurePoints<Variable>& points = problem.points.back();
       const double gap = row.axis < 3 ? points[0][row.axis].value - points[1][row.axis].value
                                       : problem.turns.back()[row.axis - 3].value;
-      problem.b_of_rows.push_back(gap / scene_.dt);
+      add_row(-kInfinity, kInfinity, gap / scene_.dt, 0);
+      continue;
+    }
+    if (row.servo != Pair::kNone) {
+      const int dof = scene_.joints[scene_.actuators[row.servo].joint].dof;
+      problem.servos.push_back(row_of_servo<Variable>(scene_, row.servo, before_.all[dof], read));
+      const ServoRow<Variable>& servo = problem.servos.back();
+      add_row(servo.lower, servo.upper, servo.b.value, servo.compliance.value);
+      has_given_impulse_ = has_given_impulse_ || servo.upper.node != 0;
       continue;
     }
     if (row.is_row()) {
-      problem.b_of_rows.push_back(0);
-      problem.bound.push_back(scene_.dt * read.friction_loss(row.resisted - scene_.first_of_trees()));
+      const Variable bound = scene_.dt * read.friction_loss(row.resisted - scene_.first_of_trees());
+      add_row(-bound, bound, 0, 0);
       continue;
     }
     problem.mu.push_back(read.mu(k));
@@ -475,6 +494,7 @@ void LinearStep::add_data(const Problem& problem, const SolvedContacts& at, Leav
     wrench.torque = sign > 0 ? wrench.torque + impulse : wrench.torque - impulse;
     return motion_of(body).turning;
   };
+  std::size_t next_servo = 0;
   for (std::size_t j = 0; j < problem.chosen.size(); ++j) {
     const int k = problem.chosen[j];
     const Pair& pair = scene_.pairs[k];
@@ -507,6 +527,13 @@ void LinearStep::add_data(const Problem& problem, const SolvedContacts& at, Leav
         velocity = velocity - at.v[other] * gap.slope;
       }
       data.s.push_back(velocity);
+      continue;
+    }
+    if (pair.servo != Pair::kNone) {
+      const ServoRow<Variable>& servo = problem.servos[next_servo++];
+      const int dof = scene_.joints[scene_.actuators[pair.servo].joint].dof;
+      data.p[dof] = data.p[dof] + gamma[0] * servo.gear;
+      data.s.push_back(at.v[dof] * servo.gear + servo.b + gamma[0] * servo.compliance);
       continue;
     }
     if (pair.is_row()) {
@@ -589,11 +616,10 @@ void LinearStep::linearize(const Problem& problem) {
   }
   values(problem.mu, mu_.data());
   const std::size_t contacts = problem.mu.size();
-  for (std::size_t r = 0; r < problem.bound.size(); ++r) {
-    b_[3 * contacts + r] = problem.b_of_rows[r];
-    upper_[r] = problem.bound[r].value;
-    lower_[r] = -upper_[r];
-  }
+  values(problem.lower, lower_.data());
+  values(problem.upper, upper_.data());
+  std::copy(problem.compliance.begin(), problem.compliance.end(), compliance_.begin());
+  std::copy(problem.b_of_rows.begin(), problem.b_of_rows.end(), b_.begin() + static_cast<std::ptrdiff_t>(3 * contacts));
   for (std::size_t j = 0; j < contacts; ++j) {
     const Regularization<Variable>& R = compliances_[problem.chosen[j]];
     b_[3 * j] = b_[3 * j + 1] = 0;
@@ -608,7 +634,8 @@ void LinearStep::linearize(const Problem& problem) {
             R_.data(),
             mu_.data(),
             lower_.data(),
-            upper_.data()};
+            upper_.data(),
+            compliance_.data()};
   at_ = derivative_->point(static_cast<int>(contacts), posed_, problem.solution);
   posed_of_ = &problem;
   is_asked_ = false;
@@ -650,7 +677,8 @@ void LinearStep::pass_back(const Problem& problem, const double* g_gamma, double
   add_p(problem.data, of_p_);
   add(problem.data.s, of_s_);
   add(problem.mu, of_mu_);
-  for (std::size_t r = 0; r < problem.bound.size(); ++r) tape_.add(problem.bound[r].node, of_upper_[r] - of_lower_[r]);
+  add(problem.lower, of_lower_);
+  add(problem.upper, of_upper_);
   if (has_two_points_) add_p(problem.data_of_solution, of_p_of_solution_);
   if (scene_.law.formulation != Formulation::kCompliant) return;
   for (int j = 0; j < count; ++j) {
@@ -689,10 +717,8 @@ void LinearStep::pass_on(const Problem& problem, const double* du, double* dgamm
   read_p(problem.data, of_p_);
   read(problem.data.s, of_s_);
   read(problem.mu, of_mu_);
-  for (std::size_t r = 0; r < problem.bound.size(); ++r) {
-    of_upper_[r] = tape_.derivative(problem.bound[r].node);
-    of_lower_[r] = -of_upper_[r];
-  }
+  read(problem.lower, of_lower_);
+  read(problem.upper, of_upper_);
   if (has_two_points_) read_p(problem.data_of_solution, of_p_of_solution_);
   for (int j = 0; j < count; ++j) {
     const Regularization<Variable>& R = compliances_[problem.chosen[j]];

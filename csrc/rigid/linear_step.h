@@ -83,7 +83,7 @@ class LinearStep {
   void forward(StateBuffer<double>& tangent, const Parameters<const double>& d, const double* du, double* dgamma);
 
   /// Whether the motion of trees has its derivative in closed form, at one point.
-  bool has_jacobian() const { return uses_trees_ && !has_two_points_; }
+  bool has_jacobian() const { return uses_trees_ && !has_two_points_ && !has_given_impulse_; }
   /// The derivative of the velocities after the step, [d, 2 d + a], in the displacements of the d degrees of freedom,
   /// in the velocities before and in the controls, which must be the only derivatives. All bodies must be of trees.
   void set_jacobian(TreeDerivative::Jacobian& to);
@@ -112,7 +112,9 @@ class LinearStep {
     std::span<const int> chosen;  // pairs
     SolvedContacts solution;
     std::vector<Variable> b, mu;                  // of the chosen contacts
-    std::vector<Variable> bound;                  // the largest impulses of the rows
+    std::vector<Variable> lower, upper;           // the bounds of the rows
+    std::vector<double> compliance;               // of the rows
+    std::vector<ServoRow<Variable>> servos;       // of those that are servos
     std::vector<CouplingGap<Variable>> gaps;      // of the couplings
     std::vector<ClosurePoints<Variable>> points;  // of the closures
     std::vector<Vector<Variable>> turns;          // of the same, where they are welds
@@ -167,6 +169,7 @@ class LinearStep {
   std::vector<Variable> times_;  // of the chosen of a problem
   std::vector<Rebound<Variable>> rebounds_;
   bool has_impacts_ = false;
+  bool has_given_impulse_ = false;  // whether the impulse of a servo is given, by numbers that have derivatives
   std::vector<Problem> problems_;
   std::size_t count_ = 0;  // of the problems of this step
   bool is_smoothed_,
@@ -189,7 +192,7 @@ class LinearStep {
   std::vector<Leaf> leaves_;
   std::vector<double> v_, from_, of_v_, of_p_, of_p_of_solution_;                // [n]
   std::vector<double> J_, b_, R_, mu_, gamma_, of_gamma_, of_s_, of_R_, of_mu_;  // of the chosen
-  std::vector<double> lower_, upper_, of_lower_, of_upper_;                      // of the rows
+  std::vector<double> lower_, upper_, compliance_, of_lower_, of_upper_;         // of the rows
   std::vector<double> unknowns_;                                                 // of the chosen, where is_smoothed_
 };
 

@@ -71,11 +71,25 @@ void LinearStep::set_jacobian(TreeDerivative::Jacobian& to) {
     });
     row += 6;
   }
+  // The row of a servo depends on its own control alone, so that one sweep has them all, too.
+  const bool has_servos = !problem.servos.empty();
+  if (has_servos) {
+    tape_.begin_sweep();
+    for_each_control([&](int node, int) { tape_.add(node, 1); });
+    tape_.forward(1, problem.solved);
+    for (std::size_t r = 0; r < problem.lower.size(); ++r) {
+      const int servo = scene_.pairs[problem.chosen[contacts + r]].servo;
+      if (servo == Pair::kNone) continue;
+      const std::size_t of_row = 3 * contacts + r;
+      of_p_and_s_(dofs + static_cast<Eigen::Index>(of_row), 2 * dofs + servo) = tape_.derivative(data.s[of_row].node);
+    }
+  }
   v_by_p_.resize(dofs, dofs);
   v_by_s_.resize(dofs, count);
   derivative_->jacobian(contacts, posed_, at_, is_same_, v_by_p_, v_by_s_);
   to.noalias() = v_by_p_ * of_p_and_s_.topRows(dofs);
   to.leftCols(dofs).noalias() += v_by_s_ * of_p_and_s_.bottomLeftCorner(count, dofs);
+  if (has_servos) to.rightCols(actuators).noalias() += v_by_s_ * of_p_and_s_.bottomRightCorner(count, actuators);
 }
 
 // p of the trees: what joints add, the impulses of contacts, and the derivative of the rest.

@@ -36,6 +36,7 @@ bool PolyhedralProblem::set(const ContactProblem& problem) {
   system_ = &systems_.set(problem.A, problem.J);
   if (!system_->factor(no_compliance_)) return false;
   system_->compliance(W_.data());
+  for (int r = 0; r < rows_.count; ++r) W_[(3 * contacts_ + r) * (gamma_.size() + 1)] += problem.compliance[r];
   rows_.lower = problem.lower;
   rows_.upper = problem.upper;
   friction::pyramid_matrix(contacts_, directions_, rows_, W_.data(), problem.mu, M_.data());
@@ -172,7 +173,7 @@ void PolyhedralDerivative::adjoint(int contacts, const ContactProblem& problem, 
   for (int r = 0; r < work.problem.rows(); ++r) {
     const std::ptrdiff_t i = 3 * contacts + r;
     g.upper[r] = work.t[work.problem.second_of_row(r)];
-    g.lower[r] = g_gamma[i] - g.upper[r];
+    g.lower[r] = g_gamma[i] - g.upper[r] + problem.compliance[r] * g.s[i];
     for (std::ptrdiff_t j = 0; j < n_; ++j) g.lower[r] += problem.J[i * n_ + j] * g.p[j];
   }
 }
@@ -195,6 +196,8 @@ void PolyhedralDerivative::tangent(int contacts, const ContactProblem& problem, 
     work.of_contacts[i] = d.s[i];
     for (std::ptrdiff_t j = 0; j < n_; ++j) work.of_contacts[i] += problem.J[i * n_ + j] * x[j];
   }
+  for (int r = 0; r < work.problem.rows(); ++r)
+    work.of_contacts[3 * contacts + r] += problem.compliance[r] * d.lower[r];
   work.problem.to_unknowns(work.of_contacts.data(), work.of_pairs.data());
   const std::ptrdiff_t each = unknowns_of(scene_.law);
   for (std::ptrdiff_t k = 0; k < contacts; ++k) work.of_pairs[each * k + each - 1] += at.unknowns[each * k] * d.mu[k];

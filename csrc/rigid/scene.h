@@ -17,7 +17,7 @@ namespace lcp::rigid {
 /// A ball of a body, and the plane, the ball or the box that it may touch, or the limit of a joint. The balls of all
 /// bodies are numbered together, and so are the boxes. A capsule is the ball that moves from one ball to another of the
 /// same radius. A limit counts as a contact without friction along the coordinate of the joint.
-/// The dry friction of a degree of freedom, a Coupling
+/// The dry friction of a degree of freedom, a servo whose force has a range, a Coupling
 /// and the three axes of a Closure, or six of a weld, are pairs, too, behind all others; they are rows of the problem
 /// of a step, see csrc/friction/row_law.h, and always chosen.
 struct Pair {
@@ -30,6 +30,7 @@ struct Pair {
   int end = kNone, other_end = kNone;  ///< the other ends of a pair of capsules
   int box = kNone;                     ///< of the other body
   int resisted = kNone;                ///< the degree of freedom of dry friction, for which the others are not used
+  int servo = kNone;                   ///< the Actuator with has_row, for which the others are not used
   int coupling = kNone;                ///< the Coupling, for which the others are not used
   int closure = kNone, axis = 0;  ///< the Closure, for which the others are not used, and the axis of the world along
                                   ///< which it holds the point, or 3 + that about which it holds the body
@@ -38,7 +39,7 @@ struct Pair {
 
   bool is_limit() const { return limited != kNone; }
   bool is_equation() const { return coupling != kNone || closure != kNone; }
-  bool is_row() const { return resisted != kNone || is_equation(); }
+  bool is_row() const { return resisted != kNone || servo != kNone || is_equation(); }
   bool is_of_joint() const { return is_limit() || is_row(); }
   bool has_other() const { return other_body != kWorld && !is_of_joint(); }
 };
@@ -87,6 +88,7 @@ constexpr std::array<double, 2> kUnlimited = {-std::numeric_limits<double>::infi
 struct Actuator {
   int joint;
   std::array<double, 2> control_range = kUnlimited, force_range = kUnlimited;
+  bool has_row = false;  ///< whether its impulse is that of a row, so that its range holds at the end of the step
 };
 
 /// The coordinate of a slide or a hinge is a polynomial of the fourth degree in that of another one, or a constant.

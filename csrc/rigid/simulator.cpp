@@ -160,12 +160,13 @@ Simulator::Simulator(const Scene& scene, double tolerance)
       gamma_(3 * scene.contacts()),
       lower_(scene.rows()),
       upper_(scene.rows()),
+      compliance_(scene.rows()),
       closed_(scene.closures.size()),
       turns_(scene.closures.size()),
       impulses_(3 * scene.contacts()) {
   for (auto* const forces : {&joints_.at_before, &joints_.drag}) forces->resize(scene.dofs_of_trees());
   if (std::any_of(scene.actuators.begin(), scene.actuators.end(),
-                  [](const Actuator& actuator) { return actuator.force_range != kUnlimited; })) {
+                  [](const Actuator& actuator) { return actuator.force_range != kUnlimited && !actuator.has_row; })) {
     unlimited_.resize(scene.dofs_of_trees());
   }
   chosen_.reserve(scene.contacts());
@@ -180,10 +181,10 @@ void Simulator::begin(const Parameters<const double>& parameters) {
   skips_far_ = !scene_.links.empty() && threshold_ == std::numeric_limits<double>::max() && scene_.law.kappa == 0;
   set_mass_matrix(scene_, parameters, A_.data());
   // The rows move nothing.
-  for (std::vector<double>* const x : {&from_, &J_, &b_, &lower_, &upper_}) std::fill(x->begin(), x->end(), 0.0);
-  of_A_ =
-      solver_->solve(0, {A_.data(), from_.data(), J_.data(), b_.data(), nullptr, nullptr, lower_.data(), upper_.data()},
-                     {v_.data(), gamma_.data(), nullptr, nullptr});
+  for (std::vector<double>* const x : {&from_, &J_, &b_, &lower_, &upper_, &compliance_}) {
+    std::fill(x->begin(), x->end(), 0.0);
+  }
+  of_A_ = solver_->solve(0, posed(), {v_.data(), gamma_.data(), nullptr, nullptr});
   if (!scene_.links.empty() && !are_valid_trees(scene_, parameters)) of_A_ = Status::kBadInput;
   if (scene_.law.formulation == Formulation::kCompliant) {
     const Numbers read = {scene_, parameters, {}, nullptr, places_};
@@ -275,7 +276,8 @@ bool Simulator::pose_all(const Parameters<const double>& parameters, const State
 }
 
 ContactProblem Simulator::posed() const {
-  return {A_.data(), from_.data(), J_.data(), b_.data(), R_.data(), mu_.data(), lower_.data(), upper_.data()};
+  return {A_.data(),  from_.data(),  J_.data(),     b_.data(),         R_.data(),
+          mu_.data(), lower_.data(), upper_.data(), compliance_.data()};
 }
 
 double Simulator::least_gap() const {
@@ -337,6 +339,16 @@ bool Simulator::find_row(int k, const Numbers& read) {
     const double gap = pair.axis < 3 ? points[0][pair.axis] - points[1][pair.axis] : turn[pair.axis - 3];
     meeting.b = gap / scene_.dt;
     return std::isfinite(meeting.b);
+  }
+  if (pair.servo != Pair::kNone) {
+    const int dof = scene_.joints[scene_.actuators[pair.servo].joint].dof;
+    const ServoRow<double> row = row_of_servo<double>(scene_, pair.servo, before_.all[dof], read);
+    meeting.slope = row.gear;
+    meeting.b = row.b;
+    meeting.lower = row.lower;
+    meeting.upper = row.upper;
+    meeting.compliance = row.compliance;
+    return std::isfinite(row.b + row.compliance + row.gear);
   }
   const int number = pair.coupling;
   if (number == Pair::kNone) return true;
@@ -660,6 +672,8 @@ void Simulator::set_rows(std::span<const int> chosen, double* J) {
         };
         add(closure.body, points[0], along);
         if (closure.other != Pair::kWorld) add(closure.other, points[1], -along);
+      } else if (pair.servo != Pair::kNone) {
+        J[scene_.joints[scene_.actuators[pair.servo].joint].dof] = meetings_[k].slope;
       } else if (pair.coupling == Pair::kNone) {
         J[pair.resisted] = 1;
       } else {
@@ -696,6 +710,13 @@ void Simulator::pose_problem(const Numbers& read) {
     const int chosen = chosen_[contacts + r];
     const Pair& pair = scene_.pairs[chosen];
     b_[3 * contacts + r] = meetings_[chosen].b;
+    compliance_[r] = 0;
+    if (pair.servo != Pair::kNone) {
+      lower_[r] = meetings_[chosen].lower;
+      upper_[r] = meetings_[chosen].upper;
+      compliance_[r] = meetings_[chosen].compliance;
+      continue;
+    }
     upper_[r] = pair.is_equation()
                     ? kInfinity
                     : scene_.dt * read.parameters[kFrictionLoss][pair.resisted - scene_.first_of_trees()];

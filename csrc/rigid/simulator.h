@@ -92,7 +92,8 @@ class Simulator {
     bool chosen;          // in the problem that is being solved
     Role role;
     Choice choice;
-    double slope;  // of a coupling
+    double slope;                     // of a coupling, or the gear of a servo
+    double lower, upper, compliance;  // of a servo
   };
   struct Numbers;  // reads those of a step
   // What the solver writes for the derivative.
@@ -158,7 +159,7 @@ class Simulator {
   std::vector<double> unlimited_;     // the free velocities of the trees where actuators have no limits, if some have
   std::vector<double> A_, from_, v_;  // [n, n] and [n] with n velocities
   std::vector<double> J_, one_J_, b_, R_, mu_, gamma_;  // of the chosen, and of one pair
-  std::vector<double> lower_, upper_;                   // of the rows
+  std::vector<double> lower_, upper_, compliance_;      // of the rows
   std::vector<ClosurePoints<double>> closed_;           // of the closures
   std::vector<Vector<double>> turns_;                   // of the welds among them
   std::vector<double> impulses_;                        // [3 c], of all pairs

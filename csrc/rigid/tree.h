@@ -235,8 +235,8 @@ void add_forces(const Scene& scene, const Places<T>& places, std::vector<Wrench<
   }
 }
 
-/// The forces of the joints themselves, of their dampers, springs and actuators, at the end of a step with the velocity
-/// v: F(v) = F(before) - (drag / dt) (v - before) along each degree of freedom.
+/// The forces of the joints themselves, of their dampers, springs and actuators without a row, at the end of a step
+/// with the velocity v: F(v) = F(before) - (drag / dt) (v - before) along each degree of freedom.
 template <class T>
 struct JointForces {
   std::vector<T> at_before;  ///< F(before), N or N m
@@ -251,6 +251,42 @@ inline Variable clamped(const Variable& x, const std::array<double, 2>& range) {
   if (x.value < range[0]) return range[0];
   if (x.value > range[1]) return range[1];
   return function(x, x.value, x.value == range[0] || x.value == range[1] ? 0.5 : 1);
+}
+
+/// The force of an actuator at the end of a step with the speed v of its joint is at_rest + slope gear v. It falls
+/// where the slope is < 0.
+template <class T>
+struct ActuatorForce {
+  T gear, at_rest, slope;
+};
+
+template <class T, class Reader>
+ActuatorForce<T> force_of(const Scene& scene, int number, Reader& read) {
+  const Actuator& actuator = scene.actuators[number];
+  const T gear = read.gear(number), position = read.bias(number, 1);
+  const T fixed = read.gain(number) * clamped(read.control(number), actuator.control_range) + read.bias(number, 0);
+  return {gear, fixed + gear * (position * read.coordinate(actuator.joint)),
+          read.bias(number, 2) + scene.dt * position};
+}
+
+/// The row of an actuator: its impulse h has the velocity s = gear v + b + compliance h of csrc/friction/row_law.h, so
+/// that s = 0 where the force is within its range, and else the force is at the bound that it exceeds. A force that
+/// does not fall with the speed is given, by the speed before.
+template <class T>
+struct ServoRow {
+  T gear, b, compliance, lower, upper;
+};
+
+template <class T, class Reader>
+ServoRow<T> row_of_servo(const Scene& scene, int number, const T& before, Reader& read) {
+  const ActuatorForce<T> force = force_of<T>(scene, number, read);
+  const std::array<double, 2>& range = scene.actuators[number].force_range;
+  if (!(value_of(force.slope) < 0)) {
+    const T impulse = scene.dt * clamped(force.at_rest + force.slope * (force.gear * before), range);
+    return {force.gear, 0, 0, impulse, impulse};
+  }
+  const T inverse = -1 / force.slope;
+  return {force.gear, -(inverse * force.at_rest), (1 / scene.dt) * inverse, scene.dt * range[0], scene.dt * range[1]};
 }
 
 /// before: the velocities before the step, of the degrees of freedom of the trees. free: those after it without
@@ -272,11 +308,10 @@ void find_joint_forces(const Scene& scene, Reader& read, const T* before, const 
   }
   for (std::size_t a = 0; a < scene.actuators.size(); ++a) {
     const Actuator& actuator = scene.actuators[a];
+    if (actuator.has_row) continue;
     const int number = static_cast<int>(a), k = scene.joints[actuator.joint].dof - scene.first_of_trees();
-    const T gear = read.gear(number), position = read.bias(number, 1), speed = read.bias(number, 2);
-    const T fixed = read.gain(number) * clamped(read.control(number), actuator.control_range) + read.bias(number, 0);
-    const T slope = gear * (speed + dt * position);
-    const T force = fixed + gear * (position * read.coordinate(actuator.joint)) + slope * before[k];
+    const ActuatorForce<T> all = force_of<T>(scene, number, read);
+    const T &gear = all.gear, slope = gear * all.slope, force = all.at_rest + slope * before[k];
     const double at_end = free == nullptr ? 0 : value_of(force) + value_of(slope) * (free[k] - value_of(before[k]));
     if (free != nullptr && clamped(at_end, actuator.force_range) != at_end) {
       to.at_before[k] = to.at_before[k] + clamped(at_end, actuator.force_range) * gear;

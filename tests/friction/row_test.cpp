@@ -100,6 +100,91 @@ TEST(RowTest, SolvesRandomProblemsTruly) {
   EXPECT_LE(failed, kProblems / 1000);
 }
 
+ContactsAndRows with_compliance(ContactsAndRows all, RowMaker& make) {
+  all.compliance = VectorXd::NullaryExpr(all.rows(), [&] { return std::pow(10.0, 4 * make.contacts().uniform() - 2); });
+  for (Eigen::Index r = 0; r < all.rows(); ++r) {
+    all.compliance[r] *= all.contacts.J.row(3 * all.contacts.contacts() + r).squaredNorm();
+  }
+  return all;
+}
+
+TEST(RowTest, CompliantRowsYield) {
+  ContactsAndRows all = mass_with_row(0.8, -1, 1);
+  all.compliance = VectorXd::Constant(1, 0.5);
+  const Found held = solved(all);  // (1/2 + 1/2) h = -0.8
+  ASSERT_EQ(held.status, Status::kSolved);
+  EXPECT_NEAR(held.gamma[0], -0.8, 1e-14);
+  EXPECT_NEAR(held.v[0], 0.4, 1e-14);
+  EXPECT_NEAR(held.u[0], 0, 1e-14);
+  all.contacts.v_free[0] = 1.5;  // too fast for an impulse of at most 1
+  const Found slips = solved(all);
+  ASSERT_EQ(slips.status, Status::kSolved);
+  EXPECT_EQ(slips.gamma[0], -1);
+  EXPECT_NEAR(slips.v[0], 1, 1e-14);
+  EXPECT_NEAR(slips.u[0], 0.5, 1e-14);
+  for (const double wrong : {-1.0, kInfinity, std::numeric_limits<double>::quiet_NaN()}) {
+    all.compliance[0] = wrong;
+    EXPECT_EQ(solved(all).status, Status::kBadInput);
+  }
+}
+
+TEST(RowTest, ACompliantRowMovesAMassOfItsOwn) {
+  RowMaker make(5);
+  int compared = 0, different = 0, by_interior = 0;
+  constexpr int kProblems = 1000;
+  for (int k = 0; k < kProblems; ++k) {
+    const RigidContacts bodies = k % 2 == 0 ? make.contacts().one_body() : make.contacts().bodies();
+    const ContactsAndRows all = with_compliance(make.with_rows(bodies, 1 + k % 5), make), same = all.with_masses();
+    const Eigen::Index n = bodies.n(), c = bodies.contacts(), rows = all.rows();
+    const Found a = solved(all, 1e-13), b = solved(same, 1e-13);
+    if (a.status != Status::kSolved || b.status != Status::kSolved) continue;
+    // Newton's method on the path has the compliance, too.
+    ImpulseProblem problem(n, c, rows);
+    const friction::Problem given = all.problem(), other = same.problem();
+    ASSERT_TRUE(problem.set(given));
+    InteriorPoint interior(n, static_cast<int>(c), static_cast<int>(rows));
+    interior.set(given, problem.impulses());
+    VectorXd h(all.size());
+    std::int64_t steps = 0;
+    by_interior += interior.solve({Path::kCone, 1}, 1e-11, h.data(), steps, kUnlimited) <= 1e-10;
+    Derivative derivative(n, c, 1e-10, false, rows), of_masses(n + rows, c, 1e-10, false, rows);
+    const Solution at = {a.v.data(), a.gamma.data(), a.u.data()}, there = {b.v.data(), b.gamma.data(), b.u.data()};
+    Certificate certificate;
+    ASSERT_TRUE(derivative.certify(given, at, certificate));
+    EXPECT_LE(certificate.residual, 1e-9) << k;
+    if (certificate.margin < 1e-3 || certificate.rank < all.size()) continue;
+    // Coulomb's law may have several solutions.
+    if ((a.v - b.v.head(n)).norm() > 1e-8 * (1 + a.v.norm())) {
+      ++different;
+      continue;
+    }
+    const VectorXd dp = VectorXd::Random(n), ds = VectorXd::Random(all.size()), dmu = VectorXd::Random(c),
+                   none = VectorXd::Zero(rows);
+    VectorXd wide_dp = VectorXd::Zero(n + rows), dv(n), dgamma(all.size()), wide_dv(n + rows), wide_dgamma(all.size());
+    wide_dp.head(n) = dp;
+    derivative.tangent(given, at, {dp.data(), ds.data(), dmu.data(), none.data(), none.data()}, dv.data(),
+                       dgamma.data());
+    of_masses.tangent(other, there, {wide_dp.data(), ds.data(), dmu.data(), none.data(), none.data()}, wide_dv.data(),
+                      wide_dgamma.data());
+    EXPECT_LE((dv - wide_dv.head(n)).norm(), 1e-6 * (1 + dv.norm())) << k;
+    // The adjoint is the transpose, also in u, of which a part is compliance times gamma.
+    const VectorXd g_v = VectorXd::Random(n), g_gamma = VectorXd::Random(all.size()),
+                   g_u = VectorXd::Random(all.size());
+    VectorXd du = all.contacts.J * dv + ds;
+    du.tail(rows) += all.compliance.cwiseProduct(dgamma.tail(rows));
+    VectorXd g_p(n), g_s(all.size()), g_mu(c), g_lower(rows), g_upper(rows);
+    derivative.adjoint(given, at, {g_v.data(), g_gamma.data(), g_u.data()},
+                       {g_p.data(), g_s.data(), g_mu.data(), g_lower.data(), g_upper.data()});
+    EXPECT_NEAR(g_v.dot(dv) + g_gamma.dot(dgamma) + g_u.dot(du), g_p.dot(dp) + g_s.dot(ds) + g_mu.dot(dmu),
+                1e-7 * (1 + g_gamma.cwiseAbs().dot(dgamma.cwiseAbs()) + g_u.cwiseAbs().dot(du.cwiseAbs())))
+        << k;
+    ++compared;
+  }
+  EXPECT_LE(different, kProblems / 200);
+  EXPECT_GE(compared, kProblems / 4);
+  EXPECT_GE(by_interior, kProblems * 8 / 10);
+}
+
 // The slower methods are for problems that Newton's method does not solve; here they get all of them.
 TEST(RowTest, SlowerMethodsSolveRows) {
   RowMaker make(2);

@@ -608,7 +608,7 @@ def test_mistakes_are_named():
             ("pairs=0,0,-1,9", "pair 0 names box 0 of 0"),
             ("pairs=0,0,-1,1", "pair 0 must be of a body and another one, or a fixed plane"),
             ("pairs=0,0,-1,0,0,0,-1,0",
-             "pairs, limits, resisted, couplings and closures must be as many as mu's c = 8 contacts; got 9")):
+             "pairs, limits, resisted, servos, couplings and closures must be as many as mu's c = 8 contacts; got 9")):
         assert error("cube, exact_cone", old=pairs, new=new) == message
     assert error("cube, polyhedral", old="directions=5", new="directions=2") == "directions must be from 3 to 1000; got 2"
     assert error("cube, polyhedral", old="directions=5", new=f"directions={2**32 + 4}") == (

@@ -13,6 +13,7 @@ namespace lcp::testing {
 struct ContactsAndRows {
   RigidContacts contacts;  // J and b have the rows behind the contacts
   VectorXd lower, upper;
+  VectorXd compliance = {};  // none: 0
 
   Eigen::Index rows() const { return lower.size(); }
   Eigen::Index size() const { return contacts.b.size(); }
@@ -20,6 +21,22 @@ struct ContactsAndRows {
     friction::Problem all = contacts.problem();
     all.lower = lower.data();
     all.upper = upper.data();
+    all.compliance = compliance.size() > 0 ? compliance.data() : nullptr;
+    return all;
+  }
+
+  /// The same problem without compliance: each row also moves a mass of 1 / compliance that nothing else touches.
+  ContactsAndRows with_masses() const {
+    const Eigen::Index n = contacts.n(), first = 3 * contacts.contacts();
+    ContactsAndRows all = {contacts, lower, upper};
+    all.contacts.A = RigidContacts::Matrix::Zero(n + rows(), n + rows());
+    all.contacts.A.topLeftCorner(n, n) = contacts.A;
+    all.contacts.A.diagonal().tail(rows()) = compliance.cwiseInverse();
+    all.contacts.J.conservativeResize(Eigen::NoChange, n + rows());
+    all.contacts.J.rightCols(rows()).setZero();
+    all.contacts.J.block(first, n, rows(), rows()).setIdentity();
+    all.contacts.v_free.conservativeResize(n + rows());
+    all.contacts.v_free.tail(rows()).setZero();
     return all;
   }
 

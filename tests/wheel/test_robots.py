@@ -99,6 +99,83 @@ def test_ranges_bound_controls_and_forces():
     assert speed(actuators=[RobotActuator(0, force_range=(-1, 3))]) == pytest.approx(0.001 * 3 * 3)
 
 
+def test_the_force_of_a_servo_is_within_its_range_at_the_end_of_the_step():
+    """Which bound it is at, if any, is exact for any gains."""
+    at_bound = 0
+    for k in range(60):
+        kp, kv, gear = 10.0 ** (k % 6), 10.0 ** (k % 4 - 1), (1.0, -2.0, 0.5)[k % 3]
+        low, high = sorted((10 * normal(2, seed=k)).tolist())
+        robot = pendulum(actuators=[RobotActuator(0, force_range=(low, high))], gear=[gear], armature=[0.02],
+                         actuator_force=[[kp, 0.1, -kp, -kv]])
+        assert "servos=0" in robot._structure
+        q, v = normal(2, seed=100 + k)
+        control = gear * q + normal(1, seed=200 + k) / (1 if k % 2 else kp)
+        step = robot.step((q.view(1), v.view(1)), control)
+        assert step.status == Status.SOLVED
+        speed = step.qvel_next.item()
+        wanted = kp * control.item() + 0.1 - kp * gear * (q.item() + robot.dt * speed) - kv * gear * speed
+        force = ((1 / 3 + 0.02) * (speed - v.item()) / robot.dt + 0.5 * G * math.sin(q)) / gear
+        assert force == pytest.approx(min(max(wanted, low), high), rel=1e-8, abs=1e-8 * (1 + abs(kp)))
+        at_bound += not low < wanted < high
+        certificate = robot.certify((q.view(1), v.view(1)), control.view(1, 1))
+        assert certificate.unsolved == 0 and certificate.residual < 1e-9 and certificate.kinked == 0
+    assert 10 < at_bound < 50
+    # The same with one bound, and stiff, from far away: it comes to rest at its aim, no faster than its force allows.
+    stiff = pendulum(actuators=[RobotActuator(0, force_range=(-math.inf, 20.0))], actuator_force=[[1e7, 0.0, -1e7, -1e5]])
+    rollout = stiff.simulate(RobotState(numbers(-1.0), numbers(0.0)), torch.full((3000, 1), 0.5).double())
+    assert (rollout.status == Status.SOLVED).all()
+    assert rollout.qvel_next.diff(dim=0).max() < 0.001 * 3 * (20 + 0.5 * G) + 1e-9
+    assert rollout.qpos_next[-1].item() == pytest.approx(0.5, abs=1e-6) and rollout.qvel_next[-1].abs() < 1e-12
+    # A motor has no need of it, a servo without a range neither.
+    assert "servos" not in pendulum(actuators=[RobotActuator(0, force_range=(-1, 3))])._structure
+    assert "servos" not in pendulum(actuator_force=[[1.0, 0, -1.0, 0]])._structure
+
+
+def test_servos_and_contacts_are_decided_together():
+    """A servo whose force is that of a motor with the same contacts, at its bound where it would exceed it in the end."""
+    ranges = [(-0.5, 0.4), (-0.3, 0.6)]
+    gains = numbers(1.0, 0, -40, -2, 4, 0.1, -4, -0.2).view(2, 4)
+    robot = touching(actuators=[RobotActuator(k, force_range=range) for k, range in enumerate(ranges)], actuator_force=gains)
+    motors = touching(actuators=[RobotActuator(0), RobotActuator(1)], actuator_force=[[1.0, 0, 0, 0]] * 2)
+    v, gear, others, saturated, touches = numbers(-0.2, 0.9, 0.3, 0.1, -0.4), numbers(1.0, 2.0), 0, 0, 0
+    for k, formulation in enumerate(("exact_cone", "polyhedral") * 20):
+        q = numbers((-0.02, 0.0, 0.01)[k % 3], 0.1, 1, 0.05, 0.1, 0.02)
+        state, control = RobotState(q, v * (1 if k % 5 else 0.1)), normal(2, seed=k)
+        step = robot.step(state, control, formulation=formulation, **SENSITIVE)
+        assert step.status == Status.SOLVED
+        length, speed = gear * (q[:2] + robot.dt * step.qvel_next[:2]), gear * step.qvel_next[:2]
+        wanted = gains[:, 0] * control + gains[:, 1] + gains[:, 2] * length + gains[:, 3] * speed
+        low, high = numbers(*(range[0] for range in ranges)), numbers(*(range[1] for range in ranges))
+        force = wanted.clamp(low, high)
+        same = motors.step(state, force, formulation=formulation, **SENSITIVE)
+        torch.testing.assert_close(same.qvel_next, step.qvel_next, rtol=0, atol=1e-10)
+        torch.testing.assert_close(same.gamma, step.gamma, rtol=0, atol=1e-10)
+        saturated += (force != wanted).sum().item()
+        touches += (step.gamma[2:6:3] > 0).any().item()
+        before = robot.step(state, control, formulation=formulation, bounce_threshold=1e9, **SENSITIVE)
+        others += (before.qvel_next - step.qvel_next).abs().max().item() > 1e-6
+    assert 10 < saturated < 76 and touches > 10 and others > 0
+
+
+def test_a_batch_may_have_servos_whose_force_does_not_fall():
+    """Such a force is that at the beginning of the step, within its range."""
+    forces = numbers(1.0, 0, 0, 0, 1.0, 0, -5.0, -1.0, 1.0, 0.1, 0, 0.3).view(3, 1, 4)
+    robot = pendulum(actuators=[RobotActuator(0, force_range=(-0.4, 0.5))], actuator_force=forces)
+    at, control = (numbers(0.1).expand(3, 1), numbers(0.4).expand(3, 1)), numbers(0.3, 2.0, 0.2).view(3, 1)
+    step = robot.step(at, control)
+    force = (step.qvel_next - 0.4) / 0.003 + 0.5 * G * math.sin(0.1)
+    torch.testing.assert_close(force[[0, 1, 2], 0], numbers(0.3, 0.5, 0.2 + 0.1 + 0.3 * 0.4), rtol=1e-9, atol=1e-9)
+    linear = robot.linearize(at, control)
+    control.requires_grad_()
+    (gradient,) = torch.autograd.grad(robot.step(at, control).qvel_next.sum(), control)
+    torch.testing.assert_close(gradient[:, 0], numbers(0.003, 0, 0.003), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(linear.B[:, 1, 0], gradient[:, 0], rtol=1e-9, atol=1e-12)
+    for k, change in enumerate((numbers(1e-6), -numbers(1e-6))):
+        moved = robot.step((at[0], at[1] + change), control).qvel_next
+        difference = (moved - step.qvel_next) / change
+        torch.testing.assert_close(linear.A[:, 1, 1], difference[:, 0], rtol=1e-5, atol=1e-5)
+
+
 def ball_beside_box(**changes):
     """A free ball of 1 kg and 4 cm beside a free box that is as good as fixed."""
     half = numbers(0.1, 0.2, 0.15)
@@ -201,6 +278,8 @@ def touching(**changes):
     return Robot(**{**fields, **changes})
 
 
+SERVOS = dict(actuators=[RobotActuator(0, force_range=(-0.5, 0.4)), RobotActuator(1, force_range=(-3.0, 4.0))],
+              actuator_force=[[1.0, 0, -40, -2], [4.0, 0.1, -4.0, -0.2]])  # the first is at a bound, the second not
 LOSSES = [0.3, 0.2, 0.05, 3.0, 0.01]  # the third rotation of the ball joint sticks
 
 
@@ -543,7 +622,8 @@ def test_the_derivatives_of_welds_are_those_of_differences(tmp_path):
 
 
 @pytest.mark.parametrize("changes, options", [
-    ({}, {}), ({"friction_loss": LOSSES}, {}), ({"friction_loss": LOSSES}, {"formulation": "polyhedral"}), (COUPLED, {})])
+    ({}, {}), ({"friction_loss": LOSSES}, {}), ({"friction_loss": LOSSES}, {"formulation": "polyhedral"}), (COUPLED, {}),
+    (SERVOS, {}), (SERVOS, {"formulation": "polyhedral"}), ({**SERVOS, "friction_loss": LOSSES}, {})])
 def test_all_derivatives_are_those_of_differences(changes, options):
     """In reverse and in forward mode, in all tensors, with a contact that slides and a limit that holds."""
     robot = touching(**changes)
@@ -562,6 +642,11 @@ def test_all_derivatives_are_those_of_differences(changes, options):
         gamma = rollout.gamma.unflatten(-1, (-1, 3))
         assert (gamma[:, :2, 2] > 0).any() and (gamma[:, :2, :2] != 0).any()
         assert (rollout.coupling != 0).all() if "couplings" in changes else (gamma[:, 2:, 2] > 0).any()
+        if "actuators" in changes:
+            q_end, v_end = rollout.qpos_next[:, :2], rollout.qvel_next[:, :2]
+            force = tensors["actuator_force"]
+            wanted = force[:, 0] * control + force[:, 1] + tensors["gear"] * (force[:, 2] * q_end + force[:, 3] * v_end)
+            assert (abs(wanted[:, 0]) > 0.5).all() and (abs(wanted[:, 1]) < 3).all()
         impulses = rollout.joint_friction.sum() + rollout.coupling.sum()
         return (torch.cat([rollout.qpos_next, rollout.qvel_next], -1)[-1] * weights).sum() + impulses
 
@@ -652,7 +737,7 @@ def test_linearize_knows_all_options(options):
     assert torch.equal(mapped[2], found.A.expand(3, -1, -1)) and torch.equal(mapped[3], found.B.expand(3, -1, -1))
 
 
-@pytest.mark.parametrize("changes", [{}, {"friction_loss": LOSSES}, COUPLED])
+@pytest.mark.parametrize("changes", [{}, {"friction_loss": LOSSES}, COUPLED, SERVOS, {**SERVOS, "friction_loss": LOSSES}])
 def test_linearize_is_the_derivative_in_the_tangent_space(changes):
     robot = touching(**changes)
     q, v, u = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4), numbers(0.3, -0.2)

@@ -92,6 +92,12 @@ void add_trees(const StepText& step, rigid::Scene& scene) {
     row = {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0};
     row.resisted = scene.first_of_trees() + checked("resisted", number, 0, scene.dofs_of_trees());
   }
+  for (const std::int64_t number : step.counts_if("servos")) {
+    rigid::Pair& row = scene.pairs.emplace_back();
+    row = {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0};
+    row.servo = checked("servos", number, 0, static_cast<std::int64_t>(scene.actuators.size()));
+    scene.actuators[row.servo].has_row = true;
+  }
   const std::vector<std::int64_t> couplings = step.counts_if("couplings");
   for (std::size_t k = 0; k + 1 < couplings.size(); k += 2) {
     const int joint = driven("couplings", couplings[k]);
@@ -478,7 +484,7 @@ class RigidKind final : public RolloutKind {
     const auto known = described(step, count('b'), count('p'), count('h'), count('e'));
     const rigid::Scene& scene = known->scene;
     TORCH_CHECK(call.size('c') == scene.contacts(),
-                "pairs, limits, resisted, couplings and closures must be as many as mu's c = ", call.size('c'),
+                "pairs, limits, resisted, servos, couplings and closures must be as many as mu's c = ", call.size('c'),
                 " contacts; got ", scene.contacts());
     check_sizes(call, scene);
     check_saved(call, call.size('c') * rigid::unknowns_of(scene.law));

@@ -45,8 +45,9 @@ struct RobotJoint {
 
 /// A motor of a slide or a hinge. Its force is gain control + b_0 + b_1 length + b_2 speed, where length and speed are
 /// `gear` times those of the joint; on the joint acts `gear` times the force. A position servo has the gain k_p, b_1 =
-/// -k_p and b_2 = -k_v. What exceeds a range counts as its bound; whether a force does is decided before the contacts
-/// of the step.
+/// -k_p and b_2 = -k_v. What exceeds a range counts as its bound. Whether a force does is decided with the contacts of
+/// the step, as dry friction is: of a servo that is the force at the end of the step. With the options kappa or
+/// bounce_threshold it is decided before the contacts.
 struct RobotActuator {
   using Range = std::array<double, 2>;
   static constexpr Range kUnlimited = {-std::numeric_limits<double>::infinity(),

@@ -147,7 +147,8 @@ class RobotActuator(NamedTuple):
 
     Its force is gain control + b_0 + b_1 length + b_2 speed, where length and speed are `gear` times those of the joint. On
     the joint acts `gear` times the force. A position servo has the gain k_p, b_1 = -k_p and b_2 = -k_v. What exceeds a range
-    counts as its bound; whether a force does is decided before the contacts of the step.
+    counts as its bound. Whether a force does is decided with the contacts of the step, as dry friction is: of a servo that is
+    the force at the end of the step. With the options kappa or bounce_threshold it is decided before the contacts.
 
     joint: its index.
     control_range, force_range: least and largest.
@@ -383,7 +384,7 @@ class Robot:
             list(self.parents), joints, [actuator.joint for actuator in self.actuators], ranges,
             list(self.balls) or [0] * len(self.parents), list(self.boxes), [x for contact in self.contacts for x in contact],
             as_tensor("offsets", self.offsets).shape[-1],
-            loss, [x for coupling in self.couplings for x in coupling],
+            loss, self.actuator_force, [x for coupling in self.couplings for x in coupling],
             [int(x) for closure in self.closures for x in closure],
         )
         object.__setattr__(self, "_structure", structure)
