@@ -20,12 +20,15 @@ void Certification::run(std::int64_t steps, const Parameters<const double>& para
   simulator_.begin(parameters);
   for (std::int64_t s = 0; s < steps; ++s) {
     *to.residual[s] = *to.margin[s] = *to.gap[s] = kNaN;
-    if (*walked.status[s] != 0 || !simulator_.pose_all(parameters, walked.before(s), walked.u[s])) continue;
+    if (s > 0 && *walked.status[s - 1] != 0) continue;
+    const bool is_solved = *walked.status[s] == 0;
+    const State<const double> before = walked.before(s), end = is_solved ? walked.path.state(s) : before;
+    if (!simulator_.pose_all(parameters, before, walked.u[s], end)) continue;
     *to.gap[s] = simulator_.least_gap();
+    if (!is_solved) continue;
     const std::span<const int> chosen = simulator_.chosen();
     const int contacts = static_cast<int>(chosen.size()) - rows;
     const ContactProblem problem = simulator_.posed();
-    const State<const double> end = walked.path.state(s);
     for_each_velocity(scene_, [&](int k, StatePart part, int i) { v_[k] = end[part][i]; });
     for_each_impulse(scene_, chosen, [&](int i, int j) { gamma_[i] = walked.path.gamma[s][j]; });
     contact_velocities(3 * contacts + rows, n, problem, v_.data(), u_.data());

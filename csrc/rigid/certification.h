@@ -12,10 +12,9 @@ namespace lcp::rigid {
 
 /// A number for each step.
 struct StepCertificates {
-  Series<double>
-      residual;  ///< friction::Certificate::residual of its problem, with all pairs that some velocity may close
-  Series<double> margin;  ///< friction::Certificate::margin, or 0 where the velocities are not unique
-  Series<double> gap;     ///< m, the least of all contacts before the step; infinity without contacts
+  Series<double> residual;  ///< friction::Certificate::residual of its problem, with all pairs of Simulator::pose_all
+  Series<double> margin;    ///< friction::Certificate::margin, or 0 where the velocities are not unique
+  Series<double> gap;       ///< m, the least of all contacts before the step; infinity without contacts
 };
 
 /// Poses the problem of each step once more, also with the pairs that the simulator left out, and certifies the
@@ -25,7 +24,7 @@ class Certification {
   /// See LinearStep.
   Certification(const Scene& scene, double tolerance, double rank_tolerance);
 
-  /// NaN from the first step on that was not solved.
+  /// NaN from the first step on that was not solved, whose gap is known.
   void run(std::int64_t steps, const Parameters<const double>& parameters, const WalkedPath& walked,
            const StepCertificates& to);
 

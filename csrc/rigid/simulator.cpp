@@ -265,10 +265,17 @@ bool Simulator::set_step(const Parameters<const double>& parameters, const State
   return true;
 }
 
-bool Simulator::pose_all(const Parameters<const double>& parameters, const State<const double>& now, const double* u) {
+bool Simulator::pose_all(const Parameters<const double>& parameters, const State<const double>& now, const double* u,
+                         const State<const double>& end) {
   const Numbers read = {scene_, parameters, now, u, places_};
   if (!find(read)) return false;
-  for (int k = 0; k < scene_.contacts(); ++k) meetings_[k].chosen = may_move(k);
+  for_each_velocity(scene_, [&](int k, StatePart part, int i) { after_.all[k] = end[part][i]; });
+  set_bodies(after_);
+  set_speeds(after_);
+  for (int k = 0; k < scene_.contacts(); ++k) {
+    Meeting& meeting = meetings_[k];
+    meeting.chosen = (!meeting.is_far || meeting.b <= fastest(k)) && may_move(k);
+  }
   list_chosen();
   from_ = free_.all;
   pose_problem(read);

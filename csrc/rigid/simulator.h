@@ -63,9 +63,10 @@ class Simulator {
   const double* unlimited_velocities() const { return unlimited_.empty() ? nullptr : unlimited_.data(); }
   void set_rows(std::span<const int> chosen, double* J);  ///< J of some of these pairs
 
-  /// Poses the problem of a step without impacts, with all pairs that some velocity may close, for the next functions.
-  /// False as set_step.
-  bool pose_all(const Parameters<const double>& parameters, const State<const double>& now, const double* u);
+  /// Poses the problem of a step of trees without impacts, for the next functions, with all pairs that the speeds of
+  /// bodies may close, those without contacts or those of `end`. False as set_step.
+  bool pose_all(const Parameters<const double>& parameters, const State<const double>& now, const double* u,
+                const State<const double>& end);
   std::span<const int> chosen() const { return chosen_; }
   ContactProblem posed() const;
   double least_gap() const;  ///< m, of all contacts; infinity where there are none

@@ -1154,20 +1154,29 @@ def test_certificates_are_those_of_the_problem_of_each_step():
     # A ball that falls, touches in the last rows, and does not bounce.
     ball = block_on(0.0, position=[[0, 0, 0.15]], balls=[1], centers=[[0.0, 0, 0]], radii=[0.1], contacts=[RobotContact(0, 0)],
                     mu=[0.5])
-    states = ball.simulate(ball.default_state(), rows=60)
-    certificate = ball.certify(ball.default_state(), rows=60)
+    start = RobotState(ball.default_state().qpos, numbers(0, 0, 0, 0, 20, 0))
+    states, certificate = ball.simulate(start, rows=60), ball.certify(start, rows=60)
     gaps = torch.cat([numbers(0.15), states.qpos_next[:-1, 2]]) - 0.1
     torch.testing.assert_close(certificate.gap, gaps, rtol=0, atol=1e-12)
     touches = states.gamma[:, 2] > 0
     assert touches.any() and not touches.all()
-    # In the air the margin is the distance of u_n = v_n + gap / dt from 0, relative to u_n before gravity.
+    # In the air the margin is the distance of u_n = v_n + gap / dt from 0, relative to the larger of u_n and the speed of the
+    # point below, 2 m/s; it is infinite where both speeds together are too low to close the gap.
     u = states.qvel_next[:, 2] + gaps / ball.dt
-    torch.testing.assert_close(certificate.margin[~touches], torch.ones_like(u[~touches]), rtol=0, atol=1e-9)
+    is_near = gaps / ball.dt <= states.qvel_next[:, 2].abs() + 2
+    expected = torch.where(is_near, u / u.clamp(min=2), math.inf)
+    torch.testing.assert_close(certificate.margin[~touches], expected[~touches], rtol=1e-9, atol=1e-9)
+    assert (is_near & ~touches).any() and not is_near.all()
     assert certificate.kinked == 0 and certificate.residual.max() < 1e-12
-    of_substeps = ball.certify(ball.default_state(), rows=30, substeps=2)
+    of_substeps = ball.certify(start, rows=30, substeps=2)
     torch.testing.assert_close(of_substeps.gap, gaps.view(30, 2).amin(-1), rtol=0, atol=1e-12)
     heavy = ball.replace(mass=[[1.0], [-1.0]]).certify(ball.default_state(), rows=3)
     assert heavy.unsolved.tolist() == [0, 3] and heavy.residual[:, 1].isnan().all() and heavy.residual[:, 0].max() < 1e-12
+    low = block_on(0.0, position=[[0, 0, -1.0]], normals=[[0.0, 0, 1], [0.0, 0, -1]], offsets=[0.0, 0.5], mu=[0.5] * 2, balls=[1],
+                   centers=[[0.0, 0, 0]], radii=[0.1], contacts=[RobotContact(0, 0), RobotContact(0, 1)])
+    squeezed = low.certify(low.default_state(), rows=2)  # between planes that face each other and overlap
+    assert squeezed.unsolved == 2 and squeezed.gap[0].item() == pytest.approx(-1.1) and squeezed.gap[1].isnan()
+    assert squeezed.residual.isnan().all()
     # A row at its bound, and one that holds: the margin is the distance to the bound.
     for loss, v in ((10.0, 0.0), (0.5, 3.0)):
         robot = pendulum(friction_loss=[loss])

@@ -6,7 +6,7 @@ from rigid import COLORS, CORNERS, FACES, RigidBodies, ball_mesh, matrices
 from style import BLUE, GREY, PALE, TEAL, legend_above, plt, read_arrays, save
 
 BALL, CAPSULE, CYLINDER, BOX, ELLIPSOID = range(5)  # the kinds of shapes.csv
-JOINTS = 8  # that have a curve of their own; the others are pale
+JOINTS = len(COLORS)  # that have a colour of their own; the others are pale
 ROUND = 12  # the meridians of what is round
 
 
@@ -47,9 +47,13 @@ class Robot(RigidBodies):
         turns = stacked([f"r_{i}{j}" for i in "xyz" for j in "xyz"]).reshape(bodies, -1, 3, 3)
         # What the animation shows are the states after steps, as of other rigid bodies.
         self.positions, self.turns = places_of_bodies[:, 1:], turns[:, 1:]
-        self.solved = int(np.isfinite(self.positions[0, :, 0]).sum())
+        self.heights_of_bodies = self.positions[:, :, 2]
         self.dt = self.metrics["row"]
         self.time = self.dt * np.arange(1, 1 + self.positions.shape[1])
+        of_steps = np.concatenate([self.positions, self.turns.reshape(*self.turns.shape[:2], 9)], axis=-1)
+        self.solved = int(np.isfinite(of_steps).all(axis=(0, 2)).sum())
+        if not self.solved:  # the start shows what may be wrong with it
+            self.positions, self.turns, self.solved = places_of_bodies[:, :1], turns[:, :1], 1
         self.sizes = np.zeros((bodies, 3))
         self.shapes = []  # the body, the faces in its axes, and the colour
         for row in np.stack([shapes[name] for name in shapes], -1):
@@ -111,7 +115,7 @@ class Robot(RigidBodies):
     def heights(self, axes):
         """The heights of the free bodies, or else of all."""
         free = [joint["name"] for joint in self.metrics["joints"] if joint["kind"] == "free"]
-        series = [(self.columns[name + "_z"], name) for name in free] or [(x[:, 2], None) for x in self.positions]
+        series = [(self.columns[name + "_z"], name) for name in free] or [(x, None) for x in self.heights_of_bodies]
         for k, (height, name) in enumerate(series):
             axes.plot(self.time, height, color=COLORS[k % len(COLORS)], lw=1.1, label=name if len(series) <= 3 else None)
         self.over_time(axes, "height [m]")
@@ -126,8 +130,8 @@ class Robot(RigidBodies):
         other.grid(False)
         other.locator_params(axis="y", integer=True, nbins=4)
         legend_above(axes)
-        peak = np.nanmax(self.columns["normal_force"], initial=self.metrics["weight"])
-        axes.set_ylim(0, min(1.2 * peak, 20 * self.metrics["weight"]) or 1)
+        weight, peak = self.metrics["weight"], np.nan_to_num(self.columns["normal_force"]).max()
+        axes.set_ylim(0, min(1.2 * max(peak, weight), 20 * weight) if weight > 0 else 1.2 * peak or 1)
         axes.set_xlabel("time [s]")
 
     def draw(self):
@@ -135,8 +139,7 @@ class Robot(RigidBodies):
         grid = figure.add_gridspec(3, 2, width_ratios=(1.25, 1), wspace=0.12)
         axes = figure.add_subplot(grid[:, 0], projection="3d")
         self.stage(axes)
-        if self.solved:
-            self.add_bodies(axes, self.solved - 1)
+        self.add_bodies(axes, self.solved - 1)
         for row, panel in enumerate((self.joints, self.heights, self.contact)):
             panel(figure.add_subplot(grid[row, 1]))
         figure.suptitle(self.title + "; grey: at rest" * bool(self.rests().any()), fontsize=9)

@@ -224,9 +224,9 @@ struct RobotCertificate {
   at::Tensor gap;  ///< [rows, ...], m, the least gap of a contact before a substep, < 0 where bodies overlap
 };
 
-/// Rolls out as simulate, poses the problem of each step once more, with all contacts, and certifies its solution. NaN
-/// from the first step on that was not solved. Throws as simulate, and for options other than the exact cone without
-/// bounce_threshold.
+/// Rolls out as simulate, poses the problem of each step once more, with all contacts that the speeds of bodies may
+/// close, and certifies its solution. NaN from the first step on that was not solved, whose gap is known. Throws as
+/// simulate, and for options other than the exact cone without bounce_threshold.
 LCP_API RobotCertificate certify_rollout(const RobotState& state, const RobotInput& input, std::int64_t rows,
                                          const Robot& robot, const RigidOptions& options = {}, double tolerance = 1e-9);
 

@@ -483,9 +483,10 @@ class Robot:
         self, state: State, control: TensorLike | None = None, *, forces: TensorLike | None = None, rows: int | None = None,
         certificate_tolerance: float = 1e-9, **options: Unpack[RigidOptions],
     ) -> RobotCertificate:
-        """Rolls out as simulate, poses the problem of each step once more, with all contacts, and certifies its solution.
+        """Rolls out as simulate, poses the problem of each step once more, and certifies its solution.
 
-        It is NaN from the first step on that was not solved.
+        The problem has all contacts that the speeds of bodies may close. The certificate is NaN from the first step on that was
+        not solved, whose gap is known.
 
         Raises:
             RuntimeError: a shape, dtype or option does not fit, or the options are other than the exact cone without
