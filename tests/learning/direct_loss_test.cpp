@@ -4,6 +4,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "lcp/physics/sliding_block.h"
 #include "support/finite_differences.h"
 
 namespace lcp::learning {
@@ -44,6 +45,29 @@ TEST(DirectLossTest, AsksNonnegativityOfMovingComponentsAlone) {
   const Tensor moves = torch::ones({1, 2}, torch::kDouble);
   direct_loss(lost, moves, torch::zeros_like(moves), true, weights).total.backward();
   EXPECT_TRUE((lost.grad() == -4).all().item<bool>());
+}
+
+// [Notes, remark 3] says that neither kind of forces says anything of a block at rest. Complementarity weighs a
+// velocity by its force, so that slack and fictitious forces ask both velocities to be 0, and physical forces one of
+// them.
+TEST(DirectLossTest, WeighsBothVelocitiesOfRestingBlocksUnlessForcesArePhysical) {
+  torch::manual_seed(8);
+  const physics::SlidingBlock block = physics::SlidingBlock::of(1, 1, 1, 1);
+  const Tensor u = (1.8 * torch::rand(200, torch::kDouble) - 0.9), rest = torch::zeros_like(u);
+  const auto weighed = [&](const Tensor& forces) {
+    const Tensor h = torch::full({200, 2}, 0.1, torch::kDouble).requires_grad_();
+    direct_loss(h, torch::zeros_like(h), forces, false, {.prediction = 0, .complementarity = 1, .nonnegativity = 0})
+        .total.backward();
+    return h.grad() != 0;
+  };
+  const auto physical = physics::exact_step(rest, u, block);
+  EXPECT_TRUE((physical.v_next == 0).all().item<bool>());
+  const Tensor with_push = torch::stack({u > 0, u < 0}, -1);  // of (v+, v-)
+  const Tensor forces = torch::stack({physical.lambda_plus, physical.lambda_minus}, -1);
+  EXPECT_TRUE(torch::equal(weighed(forces), ~with_push));
+  EXPECT_TRUE(weighed(1 - forces.flip(-1)).all().item<bool>());  // (lambda'-, lambda'+)
+  const auto direct = physics::step(rest, u, block, physics::SlidingBlockFormulation::kDirect).step;
+  EXPECT_TRUE(weighed(torch::stack({direct.lambda_plus, direct.lambda_minus}, -1)).all().item<bool>());
 }
 
 TEST(DirectLossTest, HasTheGradientOfCentralDifferences) {

@@ -151,6 +151,15 @@ TEST_F(PointMassTest, HasACopositiveP0MatrixThatIsNotSemidefinite) {
   EXPECT_EQ(largest(times(halves + halves.t(), slack)), 0.5);
 }
 
+// A Q0-matrix has a solution wherever there is a z >= 0 with w >= 0; here z = (2 / mu, 0, 0, 0) is one.
+TEST_F(PointMassTest, HasAMatrixWhoseFeasibleProblemsMayHaveNoSolution) {
+  const PointMass mass = PointMass::of(1, 1, 0.5, 8);
+  const Tensor M = reduced_problem({numbers({0, 0}), numbers({0, 0})}, numbers({0, 0}), mass).M;
+  const Tensor q = numbers({1, 0, 0, -1});
+  EXPECT_GE((times(M, numbers({4, 0, 0, 0})) + q).min().item<double>(), 0);
+  EXPECT_EQ(solve(M, q).status.item<std::int8_t>(), static_cast<std::int8_t>(Status::kNotFound));
+}
+
 // Exactness.
 
 TEST_F(PointMassTest, AgreesWithTheExactStepInEveryForm) {

@@ -235,6 +235,14 @@ TEST_F(SlidingBlockErrata, TheTraditionalMatrixIsPositiveSemidefiniteButNoPMatri
   }
 }
 
+// [Notes, 2.6, note 1] on P- and Q-matrices.
+TEST_F(SlidingBlockErrata, TheTraditionalMatrixIsNoQMatrix) {
+  const Problem problem = traditional_problem(v_, u_, unit_);
+  EXPECT_TRUE(everywhere(solve(problem.M, problem.q).status == 0));
+  const Tensor negative_limit = problem.q * numbers({1, 1, -1});
+  EXPECT_TRUE(everywhere(solve(problem.M, negative_limit).status == static_cast<std::int8_t>(Status::kInfeasible)));
+}
+
 TEST_F(SlidingBlockErrata, TheTraditionalFormHasOneVelocityButManySplitsOfStickingFriction) {
   const Problem problem = traditional_problem(v_, u_, unit_);
   const Vertices all = vertices(problem.M, problem.q);
