@@ -23,10 +23,11 @@ LCP_MEMBERS_BY(DirectModelOptions, "mass, dt, mu, gravity, forces, bias, hidden,
                })
 LCP_ENUMERATORS(Parameters, "friction", "rows", "structured", "networks")
 LCP_ENUMERATORS(SymmetricBasis, "none", "diagonal", "nonnegative")
-LCP_MEMBERS_BY(TraditionalModelOptions, "kind, mass, dt, gravity, mu, force_unit, monotone, relu_pairs, basis, hidden",
+LCP_MEMBERS_BY(TraditionalModelOptions,
+               "kind, mass, dt, gravity, mu, force_unit, monotone, relu_pairs, affine_matrix, basis, hidden",
                [](auto& x) {
                  return std::tie(x.parameters(), x.mass(), x.dt(), x.gravity(), x.mu(), x.force_unit(), x.monotone(),
-                                 x.relu_pairs(), x.basis(), x.hidden());
+                                 x.relu_pairs(), x.affine_matrix(), x.basis(), x.hidden());
                })
 
 namespace {

@@ -134,6 +134,13 @@ Tensor learned_rows(const Tensor& learned, const Tensor& negative, const Tensor&
   return monotone ? monotone_rows(rows, held) : rows;
 }
 
+Tensor affine_matrix(const Tensor& rows, const Tensor& slopes, const Tensor& held, const Tensor& v, const Tensor& u,
+                     const BlockUnits& units) {
+  const Tensor free = slopes * (1 - held.slice(1, 0, 3)).unsqueeze(-1);
+  const Tensor state = state_in_units(v, u, units).slice(-1, 0, 2).unsqueeze(-2).unsqueeze(-2);
+  return rows.slice(-1, 0, 3) + (free * state).sum(-1);
+}
+
 Tensor rows_overlap(const Tensor& learned, const Tensor& negative, const Tensor& held, bool revive) {
   const Tensor free = 1 - held.slice(1, 0, 3);
   return relu_pair_overlap(learned.slice(1, 0, 3) * free, negative * free, revive);

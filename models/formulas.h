@@ -80,6 +80,12 @@ at::Tensor friction_rows(const at::Tensor& frictionless_rows, const at::Tensor& 
 at::Tensor learned_rows(const at::Tensor& learned, const at::Tensor& negative, const at::Tensor& held,
                         const at::Tensor& values, bool monotone, bool revive);
 
+/// G of the model kRows with affine_matrix, [..., 3, 3], in the units of the model.
+///   rows: [..., 3, 6]. slopes: [..., 3, 3, 2], without a meaning for held entries. held: [3, 6].
+///   v: [...], m/s. u: [...], N.
+at::Tensor affine_matrix(const at::Tensor& rows, const at::Tensor& slopes, const at::Tensor& held, const at::Tensor& v,
+                         const at::Tensor& u, const BlockUnits& units);
+
 /// The penalty TraditionalModelImpl::overlap of the model kRows with relu pairs; arguments as for learned_rows.
 at::Tensor rows_overlap(const at::Tensor& learned, const at::Tensor& negative, const at::Tensor& held, bool revive);
 

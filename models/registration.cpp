@@ -43,6 +43,7 @@ LCP_LIBRARY_FRAGMENT(library) {
   define<true_rows>(library, "_true_rows(limit)");
   define<friction_rows>(library, "_friction_rows(frictionless_rows, mu, factor)");
   define<learned_rows>(library, "_learned_rows(learned, negative?, held, values, *, monotone, revive)");
+  define<affine_matrix>(library, "_affine_matrix(rows, slopes, held, v, u, *, units)");
   define<structured_rows>(library, "_structured_rows(M, learned, held, values)");
   define<f_of_rows>(library, "_f_of_rows(rows, v, u, *, units)");
   define<network_matrix>(library, "_network_matrix(phi, upper)");

@@ -11,7 +11,10 @@ using torch::Tensor;
 class RowModel : public TraditionalModelImpl {
  public:
   explicit RowModel(const TraditionalModelOptions& options_) : TraditionalModelImpl(options_) {
+    TORCH_CHECK(!options.affine_matrix() || !(options.monotone() || options.relu_pairs()),
+                "affine_matrix must be false for a monotone M and for relu_pairs");
     learned_ = register_parameter("learned", torch::randn({3, 6}));
+    if (options.affine_matrix()) slopes_ = register_parameter("slopes", torch::randn({3, 3, 2}));
     if (!options.relu_pairs()) return;
     const torch::NoGradGuard no_grad;
     negative_ = register_parameter("negative", (-learned_.slice(1, 0, 3)).relu());
@@ -24,6 +27,16 @@ class RowModel : public TraditionalModelImpl {
                         revive);
   }
 
+  Tensor G_of(const Tensor& v, const Tensor& u, const Tensor& theta) const override {
+    if (!slopes_.defined()) return TraditionalModelImpl::G_of(v, u, theta);
+    return affine_matrix(rows(theta), theta.slice(-1, 18).unflatten(-1, {3, 3, 2}), held, v, u,
+                         {options.mass(), options.dt(), options.force_unit()});
+  }
+
+  Tensor nonlinear(const Tensor& theta) const override {
+    return slopes_.defined() ? theta.slice(-1, 18) : TraditionalModelImpl::nonlinear(theta);
+  }
+
   Tensor projected(const Tensor& theta) const override {
     return options.monotone() && !options.relu_pairs() ? rows(theta).flatten(-2) : theta;
   }
@@ -34,6 +47,7 @@ class RowModel : public TraditionalModelImpl {
 
   void start(double mu, double noise) override {
     assign(learned_, rows_of(mu), noise);
+    if (slopes_.defined()) assign(slopes_, torch::zeros_like(slopes_), noise);
     if (!negative_.defined()) return;
     assign(negative_, (-positive()).relu(), 0);
     const torch::NoGradGuard no_grad;
@@ -45,6 +59,7 @@ class RowModel : public TraditionalModelImpl {
 
   Tensor learned_;   // [3, 6]: [M|W], without a meaning where an entry is held; with relu pairs [P|W]
   Tensor negative_;  // [3, 3]: N; undefined without relu pairs
+  Tensor slopes_;    // [3, 3, 2]: the derivatives of G in v and u; undefined without affine_matrix
 };
 
 }  // namespace

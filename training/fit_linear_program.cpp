@@ -118,7 +118,7 @@ void ProgramFlags::add_to(CommandLine& line) {
       "normalization", normalization,
       "one_per_row fixes M13 = M23 = 1 and M31 = -1; none leaves the scale of each row free, so that 0 is a solution",
       one_of({"one_per_row", "none"}));
-  add_matrix_flag(line, matrix);
+  add_matrix_flag(line, matrix, /*may_be_affine=*/false);
   line.add_switch("no-bias", no_bias, "Fix W13 = W23 = 0: the first two rows of q have no constant");
   line.add("l1", l1, "Weight of the sum of |M| and |W| in the objective", nonnegative);
   line.add("solver", solver, "simplex (a vertex of the optimal set) or interior_point (a point inside it)",

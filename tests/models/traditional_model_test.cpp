@@ -292,6 +292,32 @@ TEST(TraditionalModelRowsTest, AreMonotoneWhateverTheParametersAre) {
   EXPECT_TRUE(everywhere(M_of(theta).select(-1, 2).slice(-1, 0, 2) == 1));
 }
 
+TEST(TraditionalModelRowsTest, MayHaveAMatrixThatIsAffineInTheState) {
+  torch::manual_seed(3);
+  TraditionalModel model(TraditionalModelOptions().mass(0.5).dt(0.2).force_unit(3).affine_matrix(true));
+  model->to(torch::kDouble);
+  EXPECT_EQ(model->size(), 18 + 18);
+  Tensor mask = torch::zeros({3, 6}, torch::kBool);
+  mask[0][2] = true;
+  model->hold(mask, TraditionalModelImpl::true_rows(1));
+  const Tensor v = torch::randn({5}, torch::kDouble), u = torch::randn({5}, torch::kDouble);
+  const Tensor slopes = model->named_parameters()["slopes"], rows = model->rows(), G = model->G_of(v, u);
+  for (std::int64_t k = 0; k < 5; ++k) {
+    Tensor expected = rows.slice(1, 0, 3) + slopes.select(-1, 0) * (v[k] / model->velocity_unit()) +
+                      slopes.select(-1, 1) * (u[k] / 3);
+    expected[0][2] = 1;
+    EXPECT_LT(largest(G[k] - expected), 1e-15);
+  }
+  EXPECT_TRUE(torch::equal(model->nonlinear(model->theta()), slopes.flatten()));
+  const auto of_theta = [&](const testing::Inputs& in) { return model->G_of(in[0], in[1], in[2]); };
+  EXPECT_LT(testing::gradient_error(of_theta, {v, u, model->theta().detach()}), 1e-8);
+
+  model->start(0.6, 0);  // a true block, whose G is constant
+  EXPECT_TRUE(everywhere(model->G_of(v, u) == model->rows().slice(1, 0, 3)));
+  EXPECT_THROW(TraditionalModel(TraditionalModelOptions().affine_matrix(true).monotone(true)), c10::Error);
+  EXPECT_THROW(TraditionalModel(TraditionalModelOptions().affine_matrix(true).relu_pairs(true)), c10::Error);
+}
+
 TEST(TraditionalModelRowsTest, AreThoseOfTheStructure) {
   for (const auto basis : {SymmetricBasis::kNone, SymmetricBasis::kDiagonal, SymmetricBasis::kNonnegative}) {
     TraditionalModel model(TraditionalModelOptions().parameters(Parameters::kStructured).basis(basis));

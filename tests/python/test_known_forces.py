@@ -58,6 +58,19 @@ def test_forces_of_which_one_is_zero_leave_two_numbers_free(learn):
     assert free["unidentifiable_directions"] == ["M12", "M21"] and free["final_loss"] < 1e-4
 
 
+def test_a_matrix_that_is_affine_in_the_state_is_not_determined(learn):
+    affine = learn("train_penalty", *FAST, "--matrix", "affine")
+    assert affine["parameters"] == 27 and affine["identifiable_parameters"] == 26  # all but a direction of the third row
+    direction, = affine["unidentifiable_directions"]
+    assert {"W33", "M32"} <= set(direction.split()) and not {"M11", "M22"} & set(direction.split())
+    free = learn("train_penalty", *FAST, *FREE)
+    assert affine["max_row_error"] > 0.01 > 1e-4 > free["max_row_error"]
+    assert affine["slopes"][0][2] == [0, 0]  # M13 is held
+    assert max(abs(x) for row in affine["slopes"] for entry in row for x in entry) > 0.01
+    maximal = learn("train_penalty", *FAST, "--matrix", "affine", "--split", "maximal")
+    assert maximal["identifiable_parameters"] == 20
+
+
 @pytest.mark.parametrize("seed", variants(0, 1, 2))
 def test_relu_pairs_learn_exact_zeros(learn, seed):
     pairs = learn("train_penalty", *FAST, "--relu-pairs", 1, "--matrix", "free", "--seed", seed)
@@ -74,6 +87,14 @@ def test_learned_rows_rest_exactly_by_their_active_set(learn, program):
     assert exact["sticking_exact_zero_fraction"] == exact["sticking_found_by_active_set"] > 0.99
     assert exact["sliding_mistaken_by_active_set"] < 0.01
     assert exact["heldout_rmse"] < 1.1 * free["heldout_rmse"]
+
+
+def test_the_additional_model_may_be_a_network(learn):
+    affine = learn("train_penalty", *FAST)
+    network = learn("train_penalty", *FAST, "--h", "network", out="network")
+    assert network["rows"] == affine["rows"]
+    assert 0 < network["heldout_rmse_without_forces"] < 0.2 * affine["heldout_rmse_without_forces"]
+    assert affine["sticking_close_fraction_without_forces"] < network["sticking_close_fraction_without_forces"] < 0.9
 
 
 def test_squares_are_worse(learn):

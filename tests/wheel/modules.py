@@ -13,6 +13,7 @@ MAKERS = {
     "friction": lambda: TraditionalModel("friction", gravity=9.81, dt=0.1),
     "rows": lambda: TraditionalModel("rows", monotone=True),
     "relu pairs": lambda: TraditionalModel("rows", relu_pairs=True),
+    "affine matrix": lambda: TraditionalModel("rows", affine_matrix=True),
     "structured": lambda: TraditionalModel("structured", basis="diagonal"),
     "networks": lambda: TraditionalModel("networks", hidden=2, force_unit=3.0),
     "LCP network": lambda: LcpNetwork(2, 1, 2, f="affine", G="network", q="network", hidden=3),
@@ -24,6 +25,7 @@ PARAMETERS = {  # as include/lcp/nn names them
     "friction": ["mu"],
     "rows": ["learned"],
     "relu pairs": ["learned", "negative"],
+    "affine matrix": ["learned", "slopes"],
     "structured": ["learned", "matrix.phi", "matrix.beta", "matrix.alpha"],
     "LCP network": ["M", "f_bias", "f_weight", "G_bias", "G_weight", "G_hidden_weight", "G_hidden_bias", "G_out_weight",
                     "q_bias", "q_weight", "q_hidden_weight", "q_hidden_bias", "q_out_weight"],
@@ -58,7 +60,7 @@ def solvable(name):
             module.G.affine.bias.copy_(torch.tensor(true))
     elif isinstance(module, LcpNetwork):
         module.set_theta(module.random(1, torch.Generator().manual_seed(0))[0])
-    elif name in ("rows", "relu pairs"):
+    elif name in ("rows", "relu pairs", "affine matrix"):
         rows = TraditionalModel.true_rows(1.5)
         rows[:2, :2] *= torch.tensor([[1.2, 1], [1, 1.2]])  # away from where monotone rows have a kink
         with torch.no_grad():
@@ -66,6 +68,8 @@ def solvable(name):
                 module.negative.copy_((-rows[:, :3]).relu() + 0.3)
                 rows[:, :3] = rows[:, :3].relu() + 0.3
             module.learned.copy_(rows)
+            if name == "affine matrix":
+                module.slopes.mul_(0.02)
     elif isinstance(module, TraditionalModel) and name != "friction":
         for parameter in module.parameters():
             torch.nn.init.normal_(parameter, std=0.1)

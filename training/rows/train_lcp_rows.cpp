@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "network/black_box.h"
 #include "run/program.h"
 #include "sliding_block/evaluation.h"
 
@@ -20,6 +21,24 @@ constexpr struct {
               {"diagonal", nn::SymmetricBasis::kDiagonal},
               {"nonnegative", nn::SymmetricBasis::kNonnegative}};
 
+// The family of the black boxes that --h network trains: relu, two hidden layers of 64 units, three step sizes.
+constexpr std::int64_t kFamilyOfH = 4;
+
+// v_next of the held-out samples by the additional model h(v, u) [Notes, 3.1.3]. One in five samples chooses among
+// networks.
+Tensor prediction_without_forces(const RowFlags& flags, const Data& data) {
+  if (flags.h == "affine") return affine_prediction(data.training, data.heldout);
+  const Samples& known = data.training;
+  const Motion all{at::stack({known.v, known.u}, 1), known.v_next.unsqueeze(1)};
+  const Tensor rows = at::arange(known.count(), torch::kLong), fifth = rows.remainder(5) == 4;
+  const auto unit = [](const Tensor& of) { return of.std(0, /*unbiased=*/false).clamp_min(1e-300); };
+  BlackBoxOptions options;
+  options.seed = flags.run.seed;
+  const BlackBox h = best_of_family(kFamilyOfH, all.at(rows.index({~fifth})), all.at(rows.index({fifth})), unit(all.x),
+                                    unit(all.v_next), options);
+  return h.predict(at::stack({data.heldout.v, data.heldout.u}, 1)).squeeze(1);
+}
+
 nn::TraditionalModel make_model(const RowFlags& flags) {
   torch::manual_seed(generator(flags.run.seed, Stream::kParameters).current_seed());
   nn::SymmetricBasis basis = {};
@@ -31,6 +50,7 @@ nn::TraditionalModel make_model(const RowFlags& flags) {
                                  .parameters(flags.parameters)
                                  .monotone(flags.monotone())
                                  .relu_pairs(flags.relu_pairs > 0)
+                                 .affine_matrix(flags.affine())
                                  .basis(basis));
   model->to(flags.run.scalar_type());
   Tensor held = held_entries(flags.hold);
@@ -63,7 +83,7 @@ void RowFlags::add_to(CommandLine& line) {
       one_of(held_names()));
   line.add_switch("no-bias", no_bias, "Hold W13 = W23 = 0");
   if (parameters == nn::Parameters::kRows) {
-    add_matrix_flag(line, matrix);
+    add_matrix_flag(line, matrix, /*may_be_affine=*/true);
     line.add("relu-pairs", relu_pairs,
              "If > 0, learn each entry of M as max(P, 0) - max(N, 0), which can become exactly 0, with a penalty "
              "of this weight on P N > 0; in the second half of the training a 0 is final",
@@ -73,6 +93,11 @@ void RowFlags::add_to(CommandLine& line) {
     line.add("basis", basis, "Symmetric matrices beside phi phi': " + listed(names_of(kBases)),
              one_of(names_of(kBases)));
   }
+  line.add(
+      "h", h,
+      "The additional model of v_next from v and u alone, for comparison: an affine map or a network of relus with "
+      "two layers of 64",
+      one_of({"affine", "network"}));
   line.add("batch-size", batch_size, "Samples of a minibatch; 0: all", at_least_zero);
   line.add_switch("exact-rest", exact_rest, kExactRestHelp);
   line.footer(
@@ -88,6 +113,7 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
   if (const auto status = line.parse(argc, argv)) return *status;
   flags.samples.validate(line);
   flags.block.require_friction();
+  if (flags.affine() && flags.relu_pairs > 0) throw UsageError("--relu-pairs must be 0 with --matrix affine");
   FolderLock lock(flags.run.out);
   const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training.resume);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
@@ -105,10 +131,10 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
       [&](const Tensor& rows, double done) -> LossTerms {
         model->revive = done < 0.5;
         model->set_theta(model->projected(model->theta()).detach());
-        const Tensor G = model->G_of(training.v, training.u);
-        const Tensor f = model->f_of(training.v.index({rows}), training.u.index({rows}));
+        const Tensor v = training.v.index({rows}), u = training.u.index({rows});
+        const Tensor G = model->G_of(v, u), f = model->f_of(v, u);
         const auto terms = learning::penalty_loss(G, f, known.index({rows}), flags.weights());
-        const Tensor missed = model->missed(G).abs().sum();
+        const Tensor missed = model->missed(G).abs().sum(-1).mean();
         const Tensor overlap = flags.relu_pairs * model->overlap();
         return {{"loss", terms.total + missed + overlap},
                 {"complementarity", terms.complementarity},
@@ -139,14 +165,21 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
   metrics.update(against_block(
       {{"parameter_error", row_error(canonical_rows(rows, false), 1)}, {"max_row_error", row_error(rows, 1)}}, heldout,
       flags.block));
+  const Tensor without_forces = prediction_without_forces(flags, data);
+  const double close = 1e-3 * flags.block.dt * flags.block.max_friction() / flags.block.mass;
   metrics.update(
       {{"rows", to_json(rows)},
        {"exact_zeros", zeros.sum().item<std::int64_t>()},
        {"wrong_zeros", (zeros & (M_of(nn::TraditionalModelImpl::true_rows(1)) != 0)).sum().item<std::int64_t>()},
        {"largest_number", rows.abs().max().item<double>()},
-       {"heldout_rmse_without_forces", rmse(affine_prediction(data.training, data.heldout) - data.heldout.v_next)},
+       {"heldout_rmse_without_forces", rmse(without_forces - data.heldout.v_next)},
+       {"sticking_close_fraction_without_forces", sticking_fraction(without_forces, data.heldout.v_next, close)},
        {"training_samples", training.count()},
        {"final_loss", trainer.history()["loss"].back()}});
+  if (flags.affine()) {
+    const Tensor slopes = model->nonlinear(model->theta()).detach().view({3, 3, 2});
+    metrics["slopes"] = to_json((slopes * (1 - M_of(model->held)).unsqueeze(-1)).to(torch::kDouble));
+  }
   metrics.update(sticking_metrics(model, heldout));
   metrics.update(rows_identifiability(model, data.training).json());
   write_results(out, metrics, {"rollout.png", "rows.png", "training.png"});

@@ -27,8 +27,10 @@ struct RowFlags {
   std::int64_t batch_size = 0;
   double relu_pairs = 0;
   bool exact_rest = false;
+  std::string h = "affine";
 
   void add_to(CommandLine& line);
+  bool affine() const { return matrix == kAffine; }
   bool monotone() const { return parameters == nn::Parameters::kRows && matrix == kMonotone; }
   learning::PenaltyLossWeights weights() const {
     return {.complementarity = alpha[0], .nonnegativity = alpha[1], .squared = squared};

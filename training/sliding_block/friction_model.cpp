@@ -128,8 +128,10 @@ void fit_dynamics(nn::TraditionalModel& model, const Samples& samples) {
 }
 
 IdentifiabilityReport rows_identifiability(const nn::TraditionalModel& model, const Samples& samples) {
-  const Tensor z = solutions(model, samples);
-  const Tensor features = torch::cat({z, states(model, samples)}, -1);
+  const Tensor z = solutions(model, samples), state = states(model, samples);
+  // The last six are those of the slopes of M, which only a model with affine_matrix has.
+  const Tensor by_state = (z.unsqueeze(-1) * state.slice(-1, 0, 2).unsqueeze(-2)).flatten(-2);
+  const Tensor features = torch::cat({z, state, by_state}, -1);
   IdentifiabilityReport report;
   for (std::int64_t row = 0; row < 3; ++row) {
     std::vector<std::int64_t> free;
@@ -138,6 +140,11 @@ IdentifiabilityReport rows_identifiability(const nn::TraditionalModel& model, co
       if (model->held[row][column].item<bool>()) continue;
       free.push_back(column);
       names.push_back(entry_name(row, column));
+      if (column >= 3 || !model->options.affine_matrix()) continue;
+      for (const std::int64_t by : {0, 1}) {
+        free.push_back(6 + 2 * column + by);
+        names.push_back(names[names.size() - static_cast<std::size_t>(by) - 1] + (by == 0 ? " v" : " u"));
+      }
     }
     const Tensor active = (z.select(-1, row) > 0).nonzero().squeeze(-1);
     report.add(features.index_select(0, active).index_select(1, torch::tensor(free, torch::kLong)), names);
@@ -175,11 +182,14 @@ IdentifiabilityReport motion_identifiability(nn::TraditionalModel& model, const 
   return report;
 }
 
-void add_matrix_flag(CommandLine& line, std::string& matrix) {
+void add_matrix_flag(CommandLine& line, std::string& matrix, bool may_be_affine) {
+  std::vector<std::string> kinds = {kMonotone, "free"};
+  if (may_be_affine) kinds.emplace_back(kAffine);
   line.add("matrix", matrix,
            "M is monotone (M33 = 0, M13 = -M31, M23 = -M32, M11 and M22 >= |M12 + M21| / 2), so that each "
-           "LCP that is feasible has a solution, or free, as in the notes",
-           one_of({kMonotone, "free"}));
+           "LCP that is feasible has a solution, or free, as in the notes" +
+               std::string(may_be_affine ? ", or affine: free, and each entry affine in v and u" : ""),
+           one_of(kinds));
 }
 
 void FrictionModelFlags::add_to(CommandLine& line) {

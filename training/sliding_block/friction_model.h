@@ -37,9 +37,10 @@ torch::Tensor with_monotone(const torch::Tensor& held);
 /// The values of --hold.
 std::vector<std::string> held_names();
 
-/// Adds the flag --matrix of programs that learn [M|W] from known forces: kMonotone or "free".
-void add_matrix_flag(CommandLine& line, std::string& matrix);
-constexpr const char* kMonotone = "monotone";
+/// Adds the flag --matrix of programs that learn [M|W] from known forces: kMonotone, "free" or, where that is possible,
+/// kAffine.
+void add_matrix_flag(CommandLine& line, std::string& matrix, bool may_be_affine);
+constexpr const char *kMonotone = "monotone", *kAffine = "affine";
 
 /// The largest error of an entry of [M|W], [3, 6], against the block with this friction limit.
 double row_error(const torch::Tensor& rows, double limit);
@@ -53,8 +54,8 @@ torch::Tensor canonical_rows(const torch::Tensor& rows, bool motion_only);
 /// dynamics of the model: what the samples do not determine keeps its value.
 void fit_dynamics(nn::TraditionalModel& model, const Samples& samples);
 
-/// Which entries of [M|W] that are not held samples with known forces determine. Only those samples contribute to a row
-/// in which its unknown is > 0, so that its w is 0.
+/// Which entries of [M|W], and slopes of M, that are not held samples with known forces determine. Only those samples
+/// contribute to a row in which its unknown is > 0, so that its w is 0.
 IdentifiabilityReport rows_identifiability(const nn::TraditionalModel& model, const Samples& samples);
 
 /// Which parameters of the model v_next of at most 256 samples determines.

@@ -42,7 +42,10 @@ struct TraditionalModelOptions {
   /// entries that are learned obey M33 = 0, M13 = -M31, M23 = -M32, and M11, M22 >= |M12 + M21| / 2, as those of a true
   /// block do. Otherwise a small error of M33 leaves LCPs without a solution, or with several.
   TORCH_ARG(bool, monotone) = false;
-  TORCH_ARG(bool, relu_pairs) = false;                       ///< for kRows: learns the entries of M as relu_pair
+  TORCH_ARG(bool, relu_pairs) = false;  ///< for kRows: learns the entries of M as relu_pair
+  /// For kRows, neither monotone nor with relu_pairs: the entries of G that are not held are affine in v and u, as
+  /// [Notes, 3.1.3] first try. Known solutions do not determine such a G.
+  TORCH_ARG(bool, affine_matrix) = false;
   TORCH_ARG(SymmetricBasis, basis) = SymmetricBasis::kNone;  ///< for kStructured
   TORCH_ARG(std::int64_t, hidden) = 0;                       ///< for kNetworks: width of the tanh layers
 };
@@ -63,7 +66,8 @@ struct TraditionalModelOptions {
 /// named_parameters():
 ///
 ///   kFriction    mu []
-///   kRows        learned [3, 6], which is [M|W]; with relu_pairs it has P in place of M, and negative [3, 3] is N
+///   kRows        learned [3, 6], which is [M|W]; with relu_pairs it has P in place of M, and negative [3, 3] is N;
+///                with affine_matrix, G = M + slopes . (v, u), slopes [3, 3, 2]
 ///   kStructured  matrix.phi, matrix.alpha and matrix.beta, see StructuredMatrix; learned [3, 3], which is W
 ///   kNetworks    the parameters of the StateMaps phi [3], beta [3], which holds the upper triangle, and f [3]
 class LCP_API TraditionalModelImpl : public torch::nn::Module {
@@ -104,7 +108,8 @@ class LCP_API TraditionalModelImpl : public torch::nn::Module {
   torch::Tensor G_of(const torch::Tensor& v, const torch::Tensor& u) const { return G_of(v, u, theta()); }
   torch::Tensor f_of(const torch::Tensor& v, const torch::Tensor& u) const { return f_of(v, u, theta()); }
 
-  /// [M|W], [3, 6], in the units of the model. Throws c10::Error for kNetworks, which have no such matrices.
+  /// [M|W], [3, 6], in the units of the model; M is G at v = u = 0. Throws c10::Error for kNetworks, which have no such
+  /// matrices.
   torch::Tensor rows() const { return rows(theta()); }
 
   /// G, f and [M|W] for other parameters than the model's own, also for many models at once: theta [..., size()]. The
@@ -125,8 +130,8 @@ class LCP_API TraditionalModelImpl : public torch::nn::Module {
   /// The rows of a true block whose largest friction force is `limit` units, [3, 6], float64.
   static torch::Tensor true_rows(double limit);
 
-  /// The parameters, [..., k], by which G depends on v and u, and by which f is not affine, to be penalised. Only
-  /// kNetworks has such parameters, since the observed motion leaves it much freedom.
+  /// The parameters, [..., k], by which G depends on v and u, and by which f is not affine, to be penalised, since the
+  /// samples leave them much freedom. Only kNetworks and kRows with affine_matrix have such parameters.
   virtual torch::Tensor nonlinear(const torch::Tensor& theta) const;
 
   /// The sum over the entries of M that are not held of relu_pair_overlap, a scalar to penalise; 0 without relu_pairs.

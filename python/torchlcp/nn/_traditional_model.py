@@ -54,7 +54,7 @@ class TraditionalModel(torch.nn.Module):
 
     "friction": mu [], the friction coefficient.
     "rows": learned [3, 6], which is [M|W] of G = M and f = W (v, u, 1)'; with relu_pairs it has P in place of M, and
-        negative [3, 3] is N of M = max(P, 0) - max(N, 0).
+        negative [3, 3] is N of M = max(P, 0) - max(N, 0); with affine_matrix, G = M + slopes . (v, u), slopes [3, 3, 2].
     "structured": those of the StructuredMatrix matrix, which is M, and learned [3, 3], which is W.
     "networks": those of the StateMaps phi, beta and f, of G = phi phi' + an antisymmetric matrix with the triangle beta.
 
@@ -68,6 +68,8 @@ class TraditionalModel(torch.nn.Module):
         force_unit: N, > 0.
         monotone: for "rows": z'M z >= 0 for all z, which makes each feasible LCP solvable.
         relu_pairs: for "rows": learns the entries of M as differences of relus, which training can make exactly 0.
+        affine_matrix: for "rows", neither monotone nor with relu_pairs: the entries of G that are not held are affine in v
+            and u. Known solutions do not determine such a G.
         basis: for "structured", see StructuredMatrix.
         hidden: for "networks", the width of their tanh layers.
         known_mu: the friction coefficient, >= 0, that save_torchscript writes down; NaN where it is not known.
@@ -77,7 +79,7 @@ class TraditionalModel(torch.nn.Module):
         revive: whether a relu pair that is 0 may change again.
 
     Raises:
-        ValueError: a number is out of its range, or kind is another word.
+        ValueError: a number is out of its range, kind is another word, or affine_matrix excludes another option.
     """
 
     dynamics: Tensor
@@ -95,6 +97,7 @@ class TraditionalModel(torch.nn.Module):
         force_unit: float = 1.0,
         monotone: bool = False,
         relu_pairs: bool = False,
+        affine_matrix: bool = False,
         basis: str = "none",
         hidden: int = 0,
         known_mu: float = math.nan,
@@ -112,8 +115,11 @@ class TraditionalModel(torch.nn.Module):
         self.force_unit = force_unit
         if known_mu < 0:
             raise ValueError(f"known_mu must be >= 0, or NaN; got {known_mu}")
+        if affine_matrix and (monotone or relu_pairs):
+            raise ValueError("affine_matrix must be False for a monotone M and for relu_pairs")
         self.monotone = monotone
         self.relu_pairs = relu_pairs
+        self.affine_matrix = affine_matrix
         self.basis = basis
         self.hidden = hidden
         self.known_mu = known_mu
@@ -132,6 +138,7 @@ class TraditionalModel(torch.nn.Module):
                 rows[:, :3].relu_()
             self.learned = Parameter(rows)
             self.register_parameter("negative", None if negative is None else Parameter(negative))
+            self.register_parameter("slopes", Parameter(torch.randn(3, 3, 2)) if affine_matrix else None)
         elif kind == "structured":
             self.learned = Parameter(torch.randn(3, 3))
             self.matrix = StructuredMatrix(3, basis=basis)
@@ -149,7 +156,10 @@ class TraditionalModel(torch.nn.Module):
         return {"mass": self.mass, "dt": self.dt, "force_unit": self.force_unit}
 
     def rows(self) -> Tensor:
-        """[M|W], [3, 6], in the units of the model. Raises AttributeError for networks, which have no such matrices."""
+        """[M|W], [3, 6], in the units of the model; M is G at v = u = 0.
+
+        Raises AttributeError for networks, which have no such matrices.
+        """
         if self.kind == "friction":
             factor = self.mass * self.gravity / self.force_unit
             rows = torch.ops.lcp._friction_rows(self.frictionless_rows, self.mu, factor)
@@ -165,9 +175,12 @@ class TraditionalModel(torch.nn.Module):
 
     def G_of(self, v: Tensor, u: Tensor) -> Tensor:
         """G, [..., 3, 3], or [3, 3] where it does not depend on v and u, in the units of the model."""
-        if self.kind != "networks":
-            return self.rows()[:, :3]
-        return torch.ops.lcp._network_matrix(self.phi(v, u), self.beta(v, u))
+        if self.kind == "networks":
+            return torch.ops.lcp._network_matrix(self.phi(v, u), self.beta(v, u))
+        rows = self.rows()
+        if self.kind != "rows" or self.slopes is None:
+            return rows[:, :3]
+        return torch.ops.lcp._affine_matrix(rows, self.slopes, self.held, v, u, **self._units)
 
     def f_of(self, v: Tensor, u: Tensor) -> Tensor:
         """f, [..., 3], in the units of the model, for v [...], m/s, and u [...], N."""
@@ -245,7 +258,7 @@ class TraditionalModel(torch.nn.Module):
 
     @property
     def _options(self) -> dict[str, Any]:
-        names = ("kind", "mass", "dt", "gravity", "force_unit", "monotone", "relu_pairs", "basis", "hidden")
+        names = ("kind", "mass", "dt", "gravity", "force_unit", "monotone", "relu_pairs", "affine_matrix", "basis", "hidden")
         return {**{name: getattr(self, name) for name in names}, "mu": self.known_mu}
 
     @property
@@ -277,7 +290,8 @@ class TraditionalModel(torch.nn.Module):
     def nonlinear(self, theta: Tensor) -> Tensor:
         """Those of parameters theta, [..., size], by which G depends on v and u, or by which f is not affine: [..., k].
 
-        They are to be penalised, since the observed motion leaves much freedom to "networks"; the others have none, k = 0.
+        They are to be penalised, since samples leave much freedom to "networks" and to "rows" with affine_matrix; the others
+        have none, k = 0.
         """
         return torch.ops.lcp._traditional_nonlinear(theta, **self._options)
 
