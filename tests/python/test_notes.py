@@ -79,6 +79,21 @@ def test_a_block_is_learned_with_its_lcps_as_constraints(build, learn, f):
         assert metrics["sticking_exact_zero_fraction"] > 0.99
 
 
+@pytest.mark.parametrize("flags", variants(
+    ("--inner", "soft", "--alpha", 1, 1, 10, "--first", 0.01, "--samples", 30),
+    ("--samples", 20, "--q", "network", "--f", "affine"),
+    ("--samples", 20, "--f", "network", "--G", "network"),
+))
+def test_the_constraints_of_a_program_hold_the_inner_problems_at_their_optima(build, learn, tmp_path, flags):
+    """Where a start is solved, its objective is the least value of the inner problems, as other code computes it."""
+    if not (build / "bin" / "train_mpec").exists():
+        pytest.skip("train_mpec is not built")
+    metrics = learn("train_mpec", "--starts", 2, "--hidden-units", 2, *flags)
+    history = read_csv(tmp_path / "out" / "history.csv")
+    assert metrics["starts_solved"] > 0
+    assert (history["inner_difference"][history["solved"] == 1] < 1e-4).all()
+
+
 @pytest.mark.parametrize("program, flags", [
     ("train_markov_chain", ("--samples", 200, "--iterations", 200, "--checkpoint-every", 5)),
     ("train_directions", ("--samples", 50, "--iterations", 300, "--checkpoint-every", 5, "--starts", 2)),

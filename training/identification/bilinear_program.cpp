@@ -21,6 +21,23 @@ constexpr double kGrowth = 10;       // factor from one value of rho to the next
 constexpr double kTolerance = 1e-8;  // Ipopt's convergence tolerance
 constexpr int kMaxValues = 12;       // at most this many values of rho or t are tried
 
+struct Derivatives {
+  double value, first, second;
+};
+
+Derivatives derivatives(BilinearProgram::Function f, double x) {
+  switch (f) {
+    case BilinearProgram::Function::kCosine:
+      return {std::cos(x), -std::sin(x), -std::cos(x)};
+    case BilinearProgram::Function::kSine:
+      return {std::sin(x), std::cos(x), -std::sin(x)};
+    case BilinearProgram::Function::kTanh:
+      break;
+  }
+  const double t = std::tanh(x), slope = 1 - t * t;
+  return {t, slope, -2 * t * slope};
+}
+
 // The smooth program of one rho or t, for Ipopt, with exact sparse derivatives.
 class SmoothProgram : public Ipopt::TNLP {
  public:
@@ -49,7 +66,7 @@ class SmoothProgram : public Ipopt::TNLP {
     }
     Index r = 0;
     for (const auto& equation : program_.equations) g_l[r] = g_u[r] = equation.right, ++r;
-    for (std::size_t k = 0; k < 2 * program_.rotations.size(); ++k) g_l[r] = g_u[r] = 0, ++r;
+    for (std::size_t k = 0; k < program_.dependences.size(); ++k) g_l[r] = g_u[r] = 0, ++r;
     for (const auto& ball : program_.balls) g_l[r] = -kInfinity, g_u[r] = ball.squared_radius, ++r;
     for (std::size_t k = 0; k < relaxed(); ++k) g_l[r] = -kInfinity, g_u[r] = bound, ++r;
     return true;
@@ -69,7 +86,7 @@ class SmoothProgram : public Ipopt::TNLP {
   bool eval_grad_f(Index n, const Number* at, bool, Number* gradient) override {
     for (Index i = 0; i < n; ++i) {
       const auto k = static_cast<std::size_t>(i);
-      gradient[i] = 2 * program_.weight[k] * (at[i] - program_.target[k]);
+      gradient[i] = program_.cost[k] + 2 * program_.weight[k] * (at[i] - program_.target[k]);
     }
     for (const auto& [a, b] : program_.pairs) {
       gradient[a] += rho * at[b];
@@ -85,9 +102,8 @@ class SmoothProgram : public Ipopt::TNLP {
       for (const auto& term : equation.terms) sum += term.factor * at[term.x] * (term.by >= 0 ? at[term.by] : 1);
       g[r++] = sum;
     }
-    for (const auto& [angle, cosine, sine] : program_.rotations) {
-      g[r++] = at[cosine] - std::cos(at[angle]);
-      g[r++] = at[sine] - std::sin(at[angle]);
+    for (const auto& [f, argument, value] : program_.dependences) {
+      g[r++] = at[value] - derivatives(f, at[argument]).value;
     }
     for (const auto& ball : program_.balls) {
       double sum = 0;
@@ -137,7 +153,7 @@ class SmoothProgram : public Ipopt::TNLP {
   double objective(const Number* at) const {
     double sum = 0;
     for (std::size_t i = 0; i < program_.weight.size(); ++i) {
-      sum += program_.weight[i] * square(at[i] - program_.target[i]);
+      sum += program_.cost[i] * at[i] + program_.weight[i] * square(at[i] - program_.target[i]);
     }
     return sum;
   }
@@ -159,7 +175,7 @@ class SmoothProgram : public Ipopt::TNLP {
   }
   std::size_t relaxed() const { return bound >= 0 ? program_.pairs.size() : 0; }
   Index rows() const {
-    return static_cast<Index>(program_.equations.size() + 2 * program_.rotations.size() + program_.balls.size() +
+    return static_cast<Index>(program_.equations.size() + program_.dependences.size() + program_.balls.size() +
                               relaxed());
   }
 
@@ -184,13 +200,12 @@ class SmoothProgram : public Ipopt::TNLP {
       }
       ++r;
     }
-    for (const auto& [angle, cosine, sine] : program_.rotations) {
-      first(r, cosine, 1);
-      first(r, angle, std::sin(at[angle]));
-      first(r + 1, sine, 1);
-      first(r + 1, angle, -std::cos(at[angle]));
-      second(angle, angle, lambda[r] * std::cos(at[angle]) + lambda[r + 1] * std::sin(at[angle]));
-      r += 2;
+    for (const auto& [f, argument, value] : program_.dependences) {
+      const Derivatives of_f = derivatives(f, at[argument]);
+      first(r, value, 1);
+      first(r, argument, -of_f.first);
+      second(argument, argument, -lambda[r] * of_f.second);
+      ++r;
     }
     for (const auto& ball : program_.balls) {
       for (std::size_t k = 0; k < ball.x.size(); ++k) {

@@ -1,7 +1,7 @@
 // Mathematical programs with complementarity constraints, solved by Ipopt.
 //
-//   minimise    sum_i w_i (x_i - t_i)^2
-//   subject to  linear and bilinear equations,  x_c = cos x_a, x_s = sin x_a for some triples,  lower <= x <= upper,
+//   minimise    sum_i c_i x_i + w_i (x_i - t_i)^2
+//   subject to  linear and bilinear equations,  x_b = f(x_a) for some pairs and functions f,  lower <= x <= upper,
 //               0 <= x_a perp x_b >= 0 for each pair (a, b)
 //
 //   [Scholtes] Scholtes: Convergence properties of a regularization scheme for mathematical programs with
@@ -30,9 +30,11 @@ struct BilinearProgram {
   struct Pair {
     std::int64_t a, b;
   };
-  /// The equations x_cosine = cos x_angle and x_sine = sin x_angle.
-  struct Rotation {
-    std::int64_t angle, cosine, sine;
+  enum class Function { kCosine, kSine, kTanh };
+  /// The equation x_value = f(x_argument).
+  struct Dependence {
+    Function f;
+    std::int64_t argument, value;
   };
   /// The constraint sum_i (x_i - centre_i)^2 <= squared_radius.
   struct Ball {
@@ -41,9 +43,9 @@ struct BilinearProgram {
     double squared_radius;
   };
 
-  std::vector<double> weight, target, lower, upper, start;
+  std::vector<double> cost, weight, target, lower, upper, start;
   std::vector<Equation> equations;
-  std::vector<Rotation> rotations;
+  std::vector<Dependence> dependences;
   std::vector<Pair> pairs;
   std::vector<Ball> balls;
 
@@ -53,6 +55,7 @@ struct BilinearProgram {
     lower.push_back(lower_bound);
     upper.push_back(upper_bound);
     start.push_back(initial);
+    cost.push_back(0);
     weight.push_back(objective_weight);
     target.push_back(objective_target);
     return static_cast<std::int64_t>(lower.size()) - 1;

@@ -142,7 +142,8 @@ TrackProgram Tripods::program(const TrackProblem& problem, const NoiseBound& bou
       const auto at = [&](std::int64_t place) { return all.contact(k, place); };
       const double angle = problem.tracks.observed[k - 1][b][2].item<double>();
       const std::int64_t c = program.add(-1, 1, std::cos(angle)), s = program.add(-1, 1, std::sin(angle));
-      program.rotations.push_back({all.q(k - 1, 2), c, s});
+      program.dependences.push_back({BilinearProgram::Function::kCosine, all.q(k - 1, 2), c});
+      program.dependences.push_back({BilinearProgram::Function::kSine, all.q(k - 1, 2), s});
       std::vector<Term> force_x, force_y, moment, load, tilt_x, tilt_y;
       for (std::int64_t i = 0; i < kSupports; ++i) {
         const double r_x = block.supports[static_cast<std::size_t>(2 * i)];

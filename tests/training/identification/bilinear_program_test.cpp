@@ -53,12 +53,27 @@ TEST(BilinearProgramTest, KnowsCosinesAndSines) {
   BilinearProgram program;
   const std::int64_t angle = program.add(-kInfinity, kInfinity, -1);
   const std::int64_t cosine = program.add(-1, 1, 1, 1, 3), sine = program.add(-1, 1, 0, 1, 4);
-  program.rotations.push_back({angle, cosine, sine});
+  program.dependences.push_back({BilinearProgram::Function::kCosine, angle, cosine});
+  program.dependences.push_back({BilinearProgram::Function::kSine, angle, sine});
   const MpecSolution solution = solve(program, {});
   ASSERT_EQ(solution.status, "solved");
   EXPECT_NEAR(solution.x[0], std::atan2(4, 3), 1e-7);
   EXPECT_NEAR(solution.x[1], 0.6, 1e-7);
   EXPECT_NEAR(solution.x[2], 0.8, 1e-7);
+}
+
+TEST(BilinearProgramTest, KnowsTanhAndLinearCosts) {
+  // The least tanh x - x / 2, where the slope of tanh is 1 / 2 and falls.
+  BilinearProgram program;
+  const std::int64_t x = program.add(-3, 0, -2), y = program.add(-1, 1, 0);
+  program.dependences.push_back({BilinearProgram::Function::kTanh, x, y});
+  program.cost[0] = -0.5;
+  program.cost[1] = 1;
+  const MpecSolution solution = solve(program, {});
+  ASSERT_EQ(solution.status, "solved");
+  EXPECT_NEAR(solution.x[1], -std::sqrt(0.5), 1e-7);
+  EXPECT_NEAR(solution.x[1], std::tanh(solution.x[0]), 1e-9);
+  EXPECT_NEAR(solution.objective, solution.x[1] - solution.x[0] / 2, 1e-12);
 }
 
 TEST(BilinearProgramTest, KeepsWithinBalls) {
