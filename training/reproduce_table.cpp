@@ -33,12 +33,12 @@ constexpr ByNoise kByNoise[] = {{5e-5, "0.2", "2.03e-07", "301"},
                                 {5e-1, "0.199873", "14.8", "96, infeasible"}};
 struct ByCount {
   std::int64_t particles;
-  const char *rmse, *objective, *iterations;
+  const char *variables, *rmse, *objective, *iterations;
 };
-constexpr ByCount kByCount[] = {{2, "0", "0.00409", "334"},
-                                {3, "0", "0.00495", "185"},
-                                {5, "6e-06", "0.0105", "364"},
-                                {10, "7.2e-06", "0.0166", "281"}};
+constexpr ByCount kByCount[] = {{2, "2006", "0", "0.00409", "334"},
+                                {3, "3009", "0", "0.00495", "185"},
+                                {5, "5015", "6e-06", "0.0105", "364"},
+                                {10, "10030", "7.2e-06", "0.0166", "281"}};
 
 // The programs that are compared in trajectory and velocity, of tracks with and without process noise.
 struct Estimator {
@@ -52,6 +52,8 @@ const std::vector<Estimator>& estimators() {
       {"MPEC", "identify_mpec", "identify_mpec", {}},
       {"filter", "track_particle_filter", "track_particle_filter", {}},
       {"filter, roughened", "track_particle_filter", "track_particle_filter", {"--roughening", "0.2"}},
+      {"filter, extended Kalman", "track_particle_filter", "track_particle_filter", {"--filter", "extended"}},
+      {"filter, unscented Kalman", "track_particle_filter", "track_particle_filter", {"--filter", "unscented"}},
       {"moving horizon", "track_moving_horizon", "track_moving_horizon", {}}};
   return all;
 }
@@ -243,16 +245,16 @@ int reproduce_table(int argc, const char* const* argv) {
                                    {"distinct_particles", {distinct[kContact], distinct.back()}}});
   }
   text += "\nSeveral particles, noise 0.005 m\n\n" +
-          table_head({"particles", "talk: rmse of mu", "objective", "iterations", "shooting: rmse of mu", "objective",
-                      "iterations", "MPEC: largest difference of mu", "iterations"});
+          table_head({"particles", "talk: variables", "rmse of mu", "objective", "iterations", "shooting: rmse of mu",
+                      "objective", "iterations", "MPEC: variables", "largest difference of mu", "iterations"});
   for (const ByCount& talk : kByCount) {
     const json shooting = runs("identify_shooting", "particles", static_cast<double>(talk.particles));
     const json mpec = runs("identify_mpec", "particles", static_cast<double>(talk.particles));
     const json apart = largest_difference(mpec, shooting);
     const double error = rmse(shooting["mu_error"]);
-    text += table_row({std::to_string(talk.particles), talk.rmse, talk.objective, talk.iterations,
+    text += table_row({std::to_string(talk.particles), talk.variables, talk.rmse, talk.objective, talk.iterations,
                        short_number(error, 2), cell(shooting, "objective"), cell(shooting, "iterations"),
-                       difference(apart, mpec), iterations_and_status(mpec)});
+                       cell(mpec, "program_unknowns", 6), difference(apart, mpec), iterations_and_status(mpec)});
     metrics["by_particles"].push_back({{"particles", talk.particles},
                                        {"mu_rmse", error},
                                        {"objective", shooting["objective"]},

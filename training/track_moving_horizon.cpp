@@ -23,24 +23,15 @@ struct Flags {
 Followed horizon(const Flags& flags, const TrackProblem& problem, const TrackModel& model, std::int64_t substeps,
                  const std::function<void(std::int64_t)>& progress) {
   const Tracks& tracks = problem.tracks;
-  const std::int64_t b = tracks.count(), k = problem.reach.size(0);
+  const std::int64_t k = problem.reach.size(0);
   const lcp::identification::HorizonModel of_states{
-      [&](const Tensor& x, const Tensor& w) {
-        const Tensor mu = x.select(-1, 0).clamp_min(0);
-        return at::cat({x.slice(-1, 0, 1), next_motion(
-                                               model, x, mu, [&] { return w; }, substeps)},
-                       -1);
-      },
+      [&](const Tensor& x, const Tensor& w) { return next_state(model, x, w, substeps); },
       [&](const Tensor& x, std::int64_t step) {
         progress(step);
         const Tensor error = (x.slice(-1, 1, 1 + k) - tracks.observed[step]) * problem.reach / problem.noise;
         return step == 0 ? at::zeros_like(error) : error * tracks.seen[step];  // observation 0 is the first estimate
       }};
-  const auto all = [&](const Tensor& x) { return x.expand({b, k}); };
-  const Tensor mu = at::full({b, 1}, flags.online.largest_mu, at::kDouble);
-  const Tensor mean = at::cat({mu / 2, tracks.observed[0], problem.start.velocity}, -1);
-  const Tensor deviation = at::cat(
-      {mu / std::sqrt(12), all(problem.noise / problem.reach), all(flags.online.velocity_std / problem.reach)}, -1);
+  const auto [mean, deviation] = first_belief(flags.online, problem);
   const auto found = moving_horizon(
       of_states, mean, deviation, tracks.steps(),
       {.window = flags.window, .noises = problem.process.defined() ? k : 0, .max_iterations = flags.iterations});

@@ -1,10 +1,11 @@
 // Tracks particles that fall and slide with a bootstrap filter, and counts the distinct particles that resampling
-// leaves.
+// leaves; or with a Kalman filter, for comparison.
 #include <ATen/ATen.h>
 
 #include <cstdint>
 #include <string>
 
+#include "identification/kalman_filter.h"
 #include "identification/online.h"
 #include "lcp/identification/particle_filter.h"
 #include "run/program.h"
@@ -18,6 +19,7 @@ struct Flags {
   OnlineFlags online;
   std::int64_t particles = 500;
   double roughening = 0;
+  std::string filter = "particle";
 };
 
 // The initial particles (mu, q, v), scattered about the first observation.
@@ -39,9 +41,10 @@ Followed filter(const Flags& flags, const TrackProblem& problem, const TrackMode
   const at::Generator random = generator(seed, Stream::kFilter, 2);
   const lcp::identification::FilterModel of_particles{
       [&](const Tensor& x) {
-        const Tensor mu = x.select(-1, 0).clamp_min(0);  // roughening may make it negative
-        const auto normal = [&] { return at::randn(x.slice(-1, 1, 1 + k).sizes(), random, at::kDouble); };
-        return at::cat({mu.unsqueeze(-1), next_motion(model, x, mu, normal, substeps)}, -1);
+        const Tensor possible = at::cat({x.slice(-1, 0, 1).clamp_min(0), x.slice(-1, 1)}, -1);  // after roughening
+        const bool forced = problem.process.defined();
+        const Tensor forces = forced ? at::randn(x.slice(-1, 1, 1 + k).sizes(), random, at::kDouble) : Tensor();
+        return next_state(model, possible, forces, substeps);
       },
       [&](const Tensor& x, std::int64_t step) {
         progress(step);
@@ -77,6 +80,9 @@ int track_particle_filter(int argc, const char* const* argv) {
                    "friction is constant, resampling leaves fewer and fewer values of it.");
   Flags flags{{SystemFlag(argc, argv)}};
   flags.online.add_to(line, "Upper bound of mu of the filter's initial particles, which is uniform from 0");
+  line.add("filter", flags.filter,
+           "particle, or a Kalman filter: extended, which linearises a step, or unscented, which maps points by it",
+           one_of({"particle", "extended", "unscented"}));
   line.add("particles", flags.particles, "Number of the filter's particles for each track", at_least_one);
   line.add("roughening", flags.roughening,
            "Noise added after each resampling, relative to the particles' range; 0: none, a usual value is 0.2",
@@ -84,12 +90,19 @@ int track_particle_filter(int argc, const char* const* argv) {
   line.footer(
       "Examples: track_particle_filter --noise 0.05 --out runs/bootstrap\n"
       "          track_particle_filter --noise 0.05 --roughening 0.2 --out runs/roughened\n"
+      "          track_particle_filter --filter unscented --out runs/unscented\n"
       "          track_particle_filter --system tripod --process-noise 0.5 --out runs/tripod\n" +
       std::string(kOnlineNote));
   const double& noise = flags.online.bodies.system().tracks.noise;
-  return follow_tracks(line, flags.online, argc, argv, "the filter weighs its particles by it", "filter.png",
-                       [&](const TrackProblem& problem, const TrackModel& model, std::int64_t substeps,
-                           const auto& progress) { return filter(flags, problem, model, noise, substeps, progress); });
+  return follow_tracks(
+      line, flags.online, argc, argv, "the filter weighs its particles by it", "filter.png",
+      [&](const TrackProblem& problem, const TrackModel& model, std::int64_t substeps, const auto& progress) {
+        if (flags.filter == "particle") {
+          return filter(flags, problem, model, noise, substeps, progress);
+        }
+        const KalmanFilter kind = flags.filter == "extended" ? KalmanFilter::kExtended : KalmanFilter::kUnscented;
+        return kalman_filter(kind, flags.online, problem, model, substeps, progress);
+      });
 }
 
 }  // namespace

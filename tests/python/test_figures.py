@@ -84,6 +84,7 @@ RUNS = [
     ("identify_mpec", ("--system", "tripod", "--steps", 5, "--directions", 4, "--estimate", "mu"), TRACK | {"motion.png"}),
     ("track_particle_filter", ("--steps", 20, "--roughening", 0.2), {"filter.png"}),
     ("track_particle_filter", ("--steps", 10, "--system", "tripod", "--particles", 50), {"filter.png"}),
+    ("track_particle_filter", ("--steps", 20, "--filter", "extended"), {"filter.png"}),
     ("track_moving_horizon", ("--steps", 20, "--process-noise", 1), {"horizon.png"}),
 ]
 

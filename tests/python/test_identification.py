@@ -269,6 +269,37 @@ def test_a_bootstrap_filter_collapses_on_friction(identify, tmp_path, noise, few
     assert rough["distinct_particles"][-1] > 100 and rough["mu_std"][0] > 1e-4
 
 
+KALMAN = ("extended", "unscented")
+
+
+def test_kalman_filters_of_free_fall_are_the_exact_one(identify, tmp_path):
+    """Which is that of a moving horizon, since free fall is linear."""
+    flags = ("--position", 0, 100, "--steps", 30, "--process-noise", 1, "--velocity-std", 0.5)
+    identify("track_moving_horizon", *flags, out="horizon")
+    horizon = read_csv(tmp_path / "horizon" / "fit.csv")
+    for kind in KALMAN:
+        found = identify("track_particle_filter", "--filter", kind, *flags, out=kind)
+        fit = read_csv(tmp_path / kind / "fit.csv")
+        for name in ("x_fit", "y_fit", "v_x_fit", "v_y_fit"):
+            np.testing.assert_allclose(fit[name], horizon[name], rtol=1e-9, atol=1e-9)
+        assert found["mu"][0] == pytest.approx(0.5) and found["mu_std"][0] == pytest.approx(12**-0.5)  # nothing is learned
+
+
+@pytest.mark.parametrize("kind", KALMAN)
+def test_kalman_filters_find_friction_that_slides(identify, kind):
+    for flags in ((), PROCESS["particle"], PROCESS["tripod"]):
+        found = identify("track_particle_filter", "--filter", kind, *flags)
+        assert abs(found["mu_error"][0]) < 4 * found["mu_std"][0] < 0.1 and found["unexplained"] == []
+        assert found["velocity_rmse"] < 0.6 * found["observed_velocity_rmse"]
+
+
+def test_kalman_filters_know_no_bounds_and_no_distribution_but_the_normal_one(identify):
+    low = identify("track_particle_filter", "--filter", "unscented", "--mu", 0.02, "--noise", 0.5)
+    assert low["negative_mu_steps"] > 40 and low["mu"][0] < 0
+    sticks = identify("track_particle_filter", "--filter", "extended", "--mu", 0.9)
+    assert sticks["mu"][0] < 0.61 and sticks["mu_std"][0] < 0.01  # though every mu above .5963 is as likely
+
+
 PROCESS = {"particle": ("--steps", 60, "--process-noise", 1), "tripod": ("--system", "tripod", "--process-noise", 0.3)}
 
 

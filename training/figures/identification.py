@@ -139,14 +139,19 @@ def online(run, flags, metrics, name, effort):
 
 
 def filtered(run, flags, metrics):
-    """filter.png: the estimates of a particle filter, and the number of its distinct particles."""
+    """filter.png: the estimates of a filter, and the number of its distinct particles or its uncertainty."""
 
     def particles(axes, one, flags):
         axes.step(one["time"], one["distinct_particles"], color=ORANGE, where="post", label="distinct particles")
         axes.plot(one["time"], one["effective_particles"], ".", color=GREY, ms=2.5, label="effective particles")
         axes.set(ylabel="particles", yscale="log", ylim=(0.8, 1.3 * flags["particles"]))
 
-    online(run, flags, metrics, "filter", particles)
+    def deviation(axes, one, flags):
+        axes.semilogy(one["time"], np.maximum(one["mu_std"], 1e-12), color=ORANGE, label="standard deviation of mu")
+        if not flags["data"] and len(metrics["mu"]) == 1:
+            axes.semilogy(one["time"], np.abs(one["mu"] - flags["mu"]), ".", color=GREY, ms=2.5, label="error of mu")
+
+    online(run, flags, metrics, "filter", particles if flags["filter"] == "particle" else deviation)
 
 
 def horizon(run, flags, metrics):

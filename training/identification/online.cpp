@@ -59,13 +59,21 @@ void OnlineFlags::add_to(CommandLine& line, const std::string& help_of_largest_m
            "Standard deviation of the initial velocity about --velocity, m/s; angles count as lengths", nonnegative);
 }
 
-Tensor next_motion(const TrackModel& model, const Tensor& x, const Tensor& mu, const std::function<Tensor()>& noise,
-                   std::int64_t substeps) {
+Tensor next_state(const TrackModel& model, const Tensor& x, const Tensor& noise, std::int64_t substeps) {
   const BodyState state = motion_of(x);
   const Tensor force = row(model.system().tracks.force), &process = model.problem().process;
-  const Tensor u = process.defined() ? force + process * noise() : force.expand_as(state.position);
-  const BodyState next = model.step(state, mu, u, substeps);
-  return at::cat({next.position, next.velocity}, -1);
+  const Tensor u = process.defined() ? force + process * noise : force.expand_as(state.position);
+  const BodyState next = model.step(state, x.select(-1, 0).clamp_min(0), u, substeps);
+  return at::cat({x.slice(-1, 0, 1), next.position, next.velocity}, -1);
+}
+
+Belief first_belief(const OnlineFlags& flags, const TrackProblem& problem) {
+  const Tensor& first = problem.tracks.observed[0];
+  const Tensor mu = at::full({first.size(0), 1}, flags.largest_mu, at::kDouble);
+  return {at::cat({mu / 2, first, problem.start.velocity}, -1),
+          at::cat({mu / std::sqrt(12), (problem.noise / problem.reach).expand_as(first),
+                   (flags.velocity_std / problem.reach).expand_as(first)},
+                  -1)};
 }
 
 int follow_tracks(CommandLine& line, OnlineFlags& flags, int argc, const char* const* argv,

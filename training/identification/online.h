@@ -41,11 +41,18 @@ struct Followed {
 using Follow = std::function<Followed(const TrackProblem& problem, const TrackModel& model, std::int64_t substeps,
                                       const std::function<void(std::int64_t step)>& progress)>;
 
-/// Position and velocity, [..., 2 k], a step after the states x, [..., 1 + 2 k], of bodies with the friction
-/// coefficients mu, [...]. noise: [..., k], random forces over their standard deviations, asked for where there are
-/// any.
-torch::Tensor next_motion(const TrackModel& model, const torch::Tensor& x, const torch::Tensor& mu,
-                          const std::function<torch::Tensor()>& noise, std::int64_t substeps);
+/// The states a step after x, [..., 1 + 2 k]. A negative mu, which an estimate may have, stays as it is, and counts as
+/// 0.
+///   noise: [..., k], random forces over their standard deviations; not read where the problem has none.
+torch::Tensor next_state(const TrackModel& model, const torch::Tensor& x, const torch::Tensor& noise,
+                         std::int64_t substeps);
+
+/// What is known of (mu, q, v) before the first step, [b, 1 + 2 k]: a mu between 0 and --largest-mu, the first
+/// observation, and --velocity.
+struct Belief {
+  torch::Tensor mean, deviation;
+};
+Belief first_belief(const OnlineFlags& flags, const TrackProblem& problem);
 
 /// Parses, follows and reports: history.csv, fit.csv, metrics.json. The bias of the estimates by the length of the
 /// steps is known from estimates with half of it, see lcp/identification/interval.h. Simulated tracks were made by the
