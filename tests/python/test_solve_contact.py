@@ -337,6 +337,40 @@ def test_equalities_fold_into_the_free_motion():
     assert lcp.add_equality(-A, v_free, J[:, :0], v_hat[:, :0], R[:, :0])[1].isnan().all()
 
 
+def test_springs_and_dampers_are_equalities():
+    """With R = 1 / (dt (dt k + d)) and v_hat = -k s R dt they are those of an implicit step."""
+    mass, dt, k, d, stretch = tensor([2.0, 3.0]), 0.01, 4e3, 5.0, 0.02
+    v_free, J = tensor([0.3, -1.0]), tensor([[-1.0, 1.0]])  # between two bodies on a line
+    rate = torch.tensor([dt * k + d], dtype=torch.float64)
+    v = lcp.add_equality(torch.diag(mass), v_free, J, -k * stretch / rate, 1 / (dt * rate))[1]
+    force = -k * (stretch + dt * times(J, v)) - d * times(J, v)  # at the end of the step
+    assert_near(mass * (v - v_free), dt * times(J.mT, force))
+    assert (lcp.equality_impulses(J, -k * stretch / rate, 1 / (dt * rate), v) - dt * force).abs() < 1e-12
+
+
+def corners_of_a_box(count):
+    """A and J of a cube of 1 kg and 1 m that stands on so many of its corners."""
+    A = torch.diag(tensor([1.0] * 3 + [1 / 6] * 3))
+    rows = []
+    for x, y in list(itertools.product((-0.5, 0.5), repeat=2))[:count]:
+        rows.append(torch.cat([torch.eye(3, dtype=torch.float64), tensor([[0, -0.5, -y], [0.5, 0, x], [y, -x, 0]])], 1))
+    return A, torch.cat(rows)
+
+
+@pytest.mark.parametrize("corners, primal, dual", [(4, 8.5, 14.3), (2, None, 10.4), (1, None, None)])
+def test_the_primal_is_well_conditioned_where_contacts_hold_the_body(corners, primal, dual):
+    """Else it is not: as R falls, H grows in the directions that contacts hold, and not in the others."""
+    A, J = corners_of_a_box(corners)
+    v_free, v_hat, mu = tensor([0, 0, -0.1, 0, 0, 0]), torch.zeros(len(J), dtype=torch.float64), tensor([0.5] * corners)
+    for R in (1e-2, 1e-4, 1e-6):
+        compliance = torch.full_like(v_hat, R)
+        v = solve(A, v_free, J, v_hat, compliance, mu)[0]
+        H = lcp.certify_contact(A, v_free, J, v_hat, compliance, mu, v)[2].item()
+        W = torch.linalg.cond(J @ torch.linalg.solve(A, J.mT) + torch.diag(compliance)).item()
+        assert H == pytest.approx(primal, rel=0.01) if primal else H > 1 / R
+        assert W == pytest.approx(dual / R, rel=0.02) if dual else W < 6
+
+
 def test_the_impulses_of_equalities_balance_the_momentum():
     """Beside those of contacts: both change the momentum of the bodies that add_equality was given."""
     (A, v_free, J, v_hat, R, mu), _, _ = problem(REGIONS, 3)
