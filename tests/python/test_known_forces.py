@@ -136,7 +136,7 @@ def test_many_samples_and_threads_change_nothing(learn, tmp_path, program):
         ("train_penalty", ["--hold", "x"], "--hold must be one_per_row, cone, none, first, diagonal, two_two_one, "),
         ("train_penalty", ["--split", "x"], "--split must be minimal, maximal, half or random"),
         ("train_penalty", ["--mu", "0"], "--mu and --gravity must be > 0"),
-        ("train_penalty", ["--matrix", "x"], '--matrix must be monotone or free; got "x"'),
+        ("train_penalty", ["--matrix", "x"], '--matrix must be monotone, free or affine; got "x"'),
         ("train_structured", ["--matrix", "free"], "unknown argument --matrix"),
         ("train_penalty", ["--basis", "none"], "unknown argument --basis"),
         ("train_structured", ["--basis", "x"], '--basis must be none, diagonal or nonnegative; got "x"'),
