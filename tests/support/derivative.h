@@ -21,7 +21,7 @@ class Derivative : public solver::ActiveSet {
     ActiveSet::set(M, states_.data());
   }
 
-  /// The same for q = w - M z.
+  /// Finds the active set of the problem whose solution is z and w, which has q = w - M z.
   void set(const double* M, const double* z, const double* w) {
     const std::size_t n = q_.size();
     for (std::size_t i = 0; i < n; ++i) {

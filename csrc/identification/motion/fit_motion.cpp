@@ -158,7 +158,8 @@ class Training {
     return misfits.min().item<double>();
   }
 
-  // Of each start, [starts], the mean over the windows that it solves; 0 and without gradient where it solves none.
+  // The misfit of each start, [starts]: the mean over the windows that the start solves. A start that solves none has 0
+  // and no gradient.
   Tensor misfit_of(const MotionPieces& pieces) {
     const double later = later_by(options_, model_);
     const Tensor values = model_.values_at(theta_);

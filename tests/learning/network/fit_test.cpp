@@ -21,7 +21,7 @@ Tensor near_block(const LcpNetwork& network, std::int64_t count) {
          0.1 * torch::randn({count, network->size()}, generator(0, Stream::kStarts), torch::kDouble);
 }
 
-// Of a search whose first input is the velocity.
+// The options of a search whose first input is the velocity.
 NetworkSearchOptions of_block() {
   NetworkSearchOptions options;
   options.first_velocity = 0;
