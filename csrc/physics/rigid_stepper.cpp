@@ -154,8 +154,8 @@ struct RigidStepper::Chosen {
 // The LCP of polyhedral friction, with the unknowns of each contact (normal, directions, slip) one behind another, so
 // that those of the contacts that count come first.
 struct RigidStepper::Polyhedral {
-  // A v_free that is not finite counts as 0, and q is NaN there. Products of tensors with v_free itself would make NaN of
-  // gradients that are 0.
+  // A v_free that is not finite counts as 0, and q is NaN there. Products of tensors with v_free itself would make NaN
+  // of gradients that are 0.
   Polyhedral(const RigidStepper& stepper, const Tensor& v_free, const Chosen& chosen)
       : stepper_(stepper), chosen_(chosen), unknowns_(stepper.options_.directions.count + 2) {
     is_bad_ = ~v_free.isfinite().all(-1);
